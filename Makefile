@@ -16,8 +16,24 @@ MARKS ?= not slow
 # stay in memory until the process ends.
 FIRST = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
 	tests/test_keras_users.py
-# On the stack ranking: what depends on TF-Ranking or on the version of Keras.
-KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
+# On the stack ranking: what depends on TF-Ranking or on the version of Keras. The fast tests there are one of each kind:
+# fit, save and restore, resume, export.
+KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/test_tf_ranking_models.py \
+	tests/serving/test_table_export.py::test_every_signature_returns_the_scores_of_the_model \
+	tests/training/test_mixed_precision.py tests/training/test_progress.py tests/training/test_ranker_training.py \
+	tests/training/test_resuming.py tests/training/test_validation.py \
+	tests/metrics/test_properties.py::test_fit_evaluate_and_a_restored_keras_file_report_the_metric \
+	tests/metrics/test_properties.py::test_the_result_is_the_weighted_mean_over_lists_of_all_batches \
+	tests/losses/test_keras_contract.py tests/test_api_reference.py tests/test_docs.py tests/test_keras_ranking.py \
+	tests/test_keras_users.py tests/test_list_layers.py::test_configs_create_the_same_layer \
+	tests/test_list_layers.py::test_models_are_saved_exported_and_traced tests/test_models.py tests/test_normalization.py \
+	tests/test_position_bias.py tests/columns/test_table_features.py \
+	tests/ranker/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict \
+	tests/ranker/test_ranker.py::test_files_and_pickles_restore_the_ranker \
+	tests/recommendation/test_export.py::test_users_get_what_recommend_returns \
+	tests/recommendation/test_recommender.py::test_training_resumes_bit_for_bit \
+	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
+KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
 	tests/losses/test_keras_contract.py \
 	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
 	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
@@ -26,10 +42,9 @@ KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_prope
 	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
 	tests/ranker/test_ranker_labels.py tests/columns/test_table_features.py \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
-	tests/recommendation/test_sharded.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
-PARTS_ranking = "$(KERAS_2)"
+PARTS_ranking = "$(if $(filter not,$(firstword $(MARKS))),$(KERAS_2),$(KERAS_2_ALL))"
 BAZEL_TESTS ?= //...
 VERSION ?=
 

@@ -21,7 +21,9 @@ collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "te
 
 # Examples in docstrings that train or export for seconds, like tests marked slow.
 SLOW_EXAMPLES = {
-    "ranker.Ranker",
+    "models.position_bias.PositionBias",
+    "models.scorer.Scorer",
+    "ranker.ranker.Ranker",
     "recommendation.recommender.Recommender",
     "text.text_ranker.TextRanker",
     "tf_ranking.pipeline.SimplePipeline",
@@ -32,6 +34,7 @@ SLOW_EXAMPLES = {
     "training.trainer.train",
     "training.validation.ExactValidation",
     "training.validation.Validation",
+    "training.warm_start.WarmStart",
 }
 
 PEAKS = pytest.StashKey[dict[str, float]]()

@@ -200,7 +200,7 @@ def train_ranker(table: Table, settings: dict[str, Any], seed: int, *parts: str)
     features = list(_chosen(table, table.features, options.pop("most_values", np.inf)))
     names, kinds = ["query", "label", *features], {name: table.kinds[name] for name in features if name in table.kinds}
     matches = [pair for pair in table.matches if set(pair) <= set(features)]
-    ranker = tfr_smooth.Ranker(columns=kinds, matches=matches, seed=seed, verbose=False, **options)
+    ranker = tfr_smooth.Ranker(kinds=kinds, matches=matches, seed=seed, verbose=False, **options)
     start = time.process_time()
     ranker.fit(table.part(*parts)[names], label="label", query="query", features=features)
     return Fitted(lambda rows: ranker.predict(rows[names]), time.process_time() - start)

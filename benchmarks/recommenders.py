@@ -76,9 +76,9 @@ def softmax(**settings: Any) -> recommendation.Recommender:
 def loss(name: str, **options: Any) -> Callable[..., recommendation.Recommender]:
     """Returns a function of settings, of which "loss_..." are those of the loss."""
 
-    def make(*, warm_start_epochs: int = 0, **settings: Any) -> recommendation.Recommender:
+    def make(*, softmax_epochs: int = 0, **settings: Any) -> recommendation.Recommender:
         own = {key.removeprefix("loss_"): settings.pop(key) for key in list(settings) if key.startswith("loss_")}
-        return _recommender(loss=losses.get(name, **options, **own), warm_start_epochs=warm_start_epochs, **settings)
+        return _recommender(loss=losses.get(name, **options, **own), softmax_epochs=softmax_epochs, **settings)
 
     return make
 
@@ -87,9 +87,9 @@ def _recommender(**settings: Any) -> recommendation.Recommender:
     return recommendation.Recommender(verbose=False, **settings)
 
 
-_SOFTMAX_GRID = {"temperature": [0.15, 0.2, 0.25], "warm_start_learning_rate": _RATES}
+_SOFTMAX_GRID = {"temperature": [0.15, 0.2, 0.25], "softmax_learning_rate": _RATES}
 # Losses that are quadratic in the catalog see the best scored items.
-_QUADRATIC: dict[str, list[Any]] = {"candidates": [300]}
+_QUADRATIC: dict[str, list[Any]] = {"hard_negatives": [300]}
 # For methods that train all epochs with their loss, and after a softmax loss.
 _LOSSES = {
     "SmoothI-NDCG@50": (loss("smoothi_ndcg", topn=50, delta=0.01), {"loss_alpha": [1.0, 3.0, 10.0]}),
@@ -181,10 +181,10 @@ def job(method: str, settings: dict[str, Any], *, seed: int = 0, is_search: bool
         settings = settings | {"factors": _DIM.value, "random_state": seed}
     elif method != "EASE":
         settings = settings | {"dim": _DIM.value, "epochs": _EPOCHS.value, "seed": seed, "refit": not is_search}
-        settings |= {"batch_size": _BATCH_SIZE.value, "warm_start_batch_size": _BATCH_SIZE.value}
-        settings |= {} if "warm_start_epochs" in settings else {"warm_start_epochs": 0}
+        settings |= {"batch_size": _BATCH_SIZE.value, "softmax_batch_size": _BATCH_SIZE.value}
+        settings |= {} if "softmax_epochs" in settings else {"softmax_epochs": 0}
         if METHODS[method].make is softmax or isinstance(METHODS[method].make, functools.partial):
-            settings |= {"warm_start_epochs": _EPOCHS.value}
+            settings |= {"softmax_epochs": _EPOCHS.value}
     return RecommenderJob(files, method, settings, is_search, seed)
 
 
@@ -204,8 +204,8 @@ def run(pending: list[RecommenderJob]) -> list[experiments.Result]:
 
 def best(method: str) -> dict[str, Any]:
     """Returns the settings of the method with the best NDCG@20 on held-out items."""
-    warm_start = {**best("softmax"), "warm_start_epochs": _EPOCHS.value} if METHODS[method].after else {}
-    settings = [warm_start | each for each in METHODS[method].settings]
+    after = {**best("softmax"), "softmax_epochs": _EPOCHS.value} if METHODS[method].after else {}
+    settings = [after | chosen for chosen in METHODS[method].settings]
     found = run([job(method, each, is_search=True) for each in settings])
     return max(zip(settings, found, strict=True), key=lambda pair: pair[1].description["ndcg"])[0]
 

@@ -5,7 +5,6 @@ python benchmarks/softndcg.py --threads=1 --output=softndcg.json
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import harness
@@ -17,9 +16,15 @@ from tfr_smooth import losses
 
 _SHAPES = flags.DEFINE_list("shapes", ["128x40", "32x120"], "Batch shapes for both sides: lists x documents.")
 _ONLY_OURS = flags.DEFINE_list("only_ours", ["8x1000"], "Batch shapes for this library only.")
-_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: SHAPE.")
+_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: SHAPE:SIDE.")
 
 SIGMA = 1.0
+VARIANTS: dict[str, dict[str, Any]] = {
+    "ours": {},
+    "normal": {"distribution": "normal"},
+    "10 Sinkhorn steps": {"sinkhorn_steps": 10},
+    "normal, 10 Sinkhorn steps": {"distribution": "normal", "sinkhorn_steps": 10},
+}
 
 
 def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
@@ -43,25 +48,31 @@ def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(1.0 - dcg / ideal)
 
 
-def sides_of(shape: str) -> dict[str, Callable[[], Any]]:
-    labels, scores = harness.a_batch(*harness.shape_of(shape))
-    ours = losses.SoftNDCGLoss(sigma=SIGMA, reduction="sum")
-    sides = {"ours": harness.TensorFlowSide(ours, labels, scores)}
-    if shape not in _ONLY_OURS.value:
-        sides["recursion"] = harness.TensorFlowSide(recursion, labels, scores)
-        harness.same(sides["recursion"](), sides["ours"](), value=1e-5, gradient=1e-4, name=shape)
+def side_of(shape: str, name: str) -> harness.TensorFlowSide:
+    loss = losses.SoftNDCGLoss(sigma=SIGMA, reduction="sum", **VARIANTS[name]) if name in VARIANTS else recursion
+    return harness.TensorFlowSide(loss, *harness.a_batch(*harness.shape_of(shape)))
+
+
+def sides_of(shape: str) -> dict[str, harness.TensorFlowSide]:
+    if shape in _ONLY_OURS.value:
+        return {"ours": side_of(shape, "ours")}
+    sides = {name: side_of(shape, name) for name in (*VARIANTS, "recursion")}
+    harness.same(sides["recursion"](), sides["ours"](), value=1e-5, gradient=1e-4, name=shape)
     return sides
 
 
 def main(_: list[str]) -> None:
     harness.use_threads()
     if _ALONE.value:
-        sides_of("1x256")["ours"]()  # Excludes the memory for starting TensorFlow and XLA.
-        return harness.alone(sides_of(_ALONE.value)["ours"])
+        shape, name = _ALONE.value.split(":")
+        side_of("1x256", name)()  # Excludes the memory for starting TensorFlow and XLA.
+        return harness.alone(side_of(shape, name))
     results = []
     for shape in _SHAPES.value + _ONLY_OURS.value:
-        result = harness.race(sides_of(shape), shape=shape)
-        result["megabytes"] = {"ours": harness.peak_megabytes([f"--alone={shape}"])}
+        sides = sides_of(shape)
+        result = harness.race(sides, shape=shape)
+        measured = [name for name in VARIANTS if name in sides]
+        result["megabytes"] = {name: harness.peak_megabytes([f"--alone={shape}:{name}"]) for name in measured}
         print(f"    megabytes: {result['megabytes']}", flush=True)
         results.append(result)
     harness.report(results, sigma=SIGMA)

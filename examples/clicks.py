@@ -20,7 +20,8 @@ import tensorflow as tf
 from absl import app, flags
 from command_line import write_json
 
-from tfr_smooth import clicks, data, losses, metrics, models
+from experiments.click_simulation import ClickLog, User, simulate
+from tfr_smooth import data, losses, metrics, models
 
 _TRAIN = flags.DEFINE_string("train", None, "LETOR file with the training queries. None for synthetic queries.")
 _TEST = flags.DEFINE_string("test", None, "LETOR file with the test queries.")
@@ -90,9 +91,7 @@ def weak_ranker(documents: Documents, trainer: Trainer) -> tf.keras.Model:
     return trainer.fit(trainer.batches(*(column[chosen] for column in documents)))
 
 
-def methods(
-    documents: Documents, log: clicks.ClickLog, user: clicks.PositionBased, trainer: Trainer
-) -> dict[str, Callable[[], Any]]:
+def methods(documents: Documents, log: ClickLog, user: User, trainer: Trainer) -> dict[str, Callable[[], Any]]:
     """Returns functions that train on the click log, by the name of the method."""
     propensities = user.propensities(SHOWN)
     weights = np.minimum(1.0 / propensities[log.positions - 1], _CLIP.value)
@@ -116,16 +115,14 @@ def methods(
 def compare(documents: Documents, test: Documents, seed: int) -> dict[str, Any]:
     """The NDCG@10 of each method by the number of sessions, and the propensities of the joint models."""
     trainer = Trainer(seed)
-    user = clicks.PositionBased(eta=_ETA.value, noise=_NOISE.value, max_label=_MAX_LABEL.value)
+    user = User(eta=_ETA.value, noise=_NOISE.value, max_label=_MAX_LABEL.value)
     shown = weak_ranker(documents, trainer)
-    gains = documents._replace(labels=user.attractiveness(documents.labels) - _NOISE.value)
+    gains = documents._replace(labels=user.attraction(documents.labels) - _NOISE.value)
     found: dict[str, Any] = {"shown ranking": ndcg(shown, test)}
     found["true labels"] = ndcg(trainer.fit(trainer.batches(*gains)), test)
     scores = shown(documents.features[np.newaxis], training=False).numpy()[0]
     for count in map(int, _SESSIONS.value):
-        log = clicks.simulate(
-            documents.labels, documents.queries, scores, user, num_sessions=count, topn=SHOWN, seed=seed
-        )
+        log = simulate(documents.labels, documents.queries, scores, user, num_sessions=count, topn=SHOWN, seed=seed)
         for name, train in methods(documents, log, user, trainer).items():
             model = train()
             found.setdefault(name, {})[count] = ndcg(model, test)

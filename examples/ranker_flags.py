@@ -11,7 +11,7 @@ from command_line import json_flag
 
 import tfr_smooth
 
-_OTHER = ("loss", "verbose", "validation_fraction", "network", "columns", "matches", "max_categories")
+_OTHER = ("loss", "verbose", "validation_fraction", "network", "kinds", "matches", "max_categories")
 _LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss (docs/losses).")
 _LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"alpha": 1.0, "topn": 10}.')
 

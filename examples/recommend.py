@@ -39,9 +39,9 @@ _ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each ite
 _PROPAGATION_LAYERS = flags.DEFINE_integer(
     "propagation_layers", 0, "Propagations of the factors over the graph, as in LightGCN.", lower_bound=0
 )
-_WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
-_WARM_START_BATCH_SIZE = flags.DEFINE_integer(
-    "warm_start_batch_size", 256, "Users per batch with the softmax loss.", lower_bound=1
+_SOFTMAX_EPOCHS = flags.DEFINE_integer("softmax_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
+_SOFTMAX_BATCH_SIZE = flags.DEFINE_integer(
+    "softmax_batch_size", 256, "Users per batch with the softmax loss.", lower_bound=1
 )
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
@@ -49,8 +49,8 @@ _BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the l
 _NEGATIVES = flags.DEFINE_integer(
     "negatives", None, "Sampled items per batch. Default: the whole catalog.", lower_bound=1
 )
-_CANDIDATES = flags.DEFINE_integer(
-    "candidates", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
+_HARD_NEGATIVES = flags.DEFINE_integer(
+    "hard_negatives", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
 _BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, ease, ials, bpr.")
@@ -126,13 +126,13 @@ def make() -> recommendation.Recommender:
         temperature=_TEMPERATURE.value,
         item_bias=_ITEM_BIAS.value,
         propagation_layers=_PROPAGATION_LAYERS.value,
-        warm_start_epochs=_WARM_START_EPOCHS.value,
-        warm_start_batch_size=_WARM_START_BATCH_SIZE.value,
+        softmax_epochs=_SOFTMAX_EPOCHS.value,
+        softmax_batch_size=_SOFTMAX_BATCH_SIZE.value,
         epochs=_EPOCHS.value,
         learning_rate=_LEARNING_RATE.value,
         batch_size=_BATCH_SIZE.value,
         negatives=_NEGATIVES.value,
-        candidates=_CANDIDATES.value,
+        hard_negatives=_HARD_NEGATIVES.value,
         seed=_SEED.value,
         **_LOSS_ARGS.value,
     )

@@ -25,7 +25,6 @@ from absl import app, flags
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
-from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from tfr_smooth import data
 
@@ -36,9 +35,7 @@ _NUM_FEATURES = flags.DEFINE_integer(
 _SERVER = flags.DEFINE_string("server", "localhost:8500", "Host and port; TF Serving's ports: gRPC 8500, REST 8501.")
 _PROTOCOL = flags.DEFINE_enum("protocol", "grpc", ["grpc", "rest"], "Protocol of the requests.")
 _MODEL = flags.DEFINE_string("model", "ranker", "Name of the model on the server.")
-_SIGNATURE = flags.DEFINE_enum(
-    "signature", "rank", ["serving_default", "rank", "predict", "regress"], "Signature to call."
-)
+_SIGNATURE = flags.DEFINE_enum("signature", "rank", ["serving_default", "rank", "predict"], "Signature to call.")
 _TIMEOUT = flags.DEFINE_float("timeout", 10.0, "Timeout of a request in seconds.", lower_bound=0.001)
 _LIMIT = flags.DEFINE_integer("limit", None, "Maximum number of queries. Default: all.", lower_bound=1)
 
@@ -80,21 +77,9 @@ def grpc_predict_request(model: str, signature: str, features: np.ndarray) -> Pr
     return request
 
 
-def grpc_regression_request(model: str, features: np.ndarray) -> RegressionRequest:
-    request = RegressionRequest()
-    request.model_spec.name = model
-    request.model_spec.signature_name = "regress"
-    request.input.example_list.examples.extend(make_examples(features))
-    return request
-
-
 def rest_predict_body(signature: str, features: np.ndarray) -> dict[str, Any]:
     inputs = {name: as_json(values) for name, values in predict_inputs(signature, features).items()}
     return {"signature_name": signature, "inputs": inputs}
-
-
-def rest_regression_body(features: np.ndarray) -> dict[str, Any]:
-    return {"signature_name": "regress", "examples": [{"features": row} for row in np.asarray(features).tolist()]}
 
 
 def as_json(values: np.ndarray) -> Any:
@@ -111,9 +96,6 @@ def grpc_scorer(channel: grpc.Channel, model: str, signature: str, timeout: floa
     stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
     def score(features: np.ndarray) -> np.ndarray:
-        if signature == "regress":
-            answer = stub.Regress(grpc_regression_request(model, features), timeout)
-            return np.array([regression.value for regression in answer.result.regressions])
         outputs = stub.Predict(grpc_predict_request(model, signature, features), timeout).outputs
         return tf.make_ndarray(outputs["outputs" if signature == "predict" else "scores"])[0]
 
@@ -128,8 +110,6 @@ def rest_scorer(server: str, model: str, signature: str, timeout: float) -> Scor
             return json.load(answer)
 
     def score(features: np.ndarray) -> np.ndarray:
-        if signature == "regress":
-            return np.array(post("regress", rest_regression_body(features))["results"])
         outputs = post("predict", rest_predict_body(signature, features))["outputs"]
         # For a signature with one output, the response contains only its value.
         return np.array(outputs["scores"] if isinstance(outputs, dict) else outputs)[0]

@@ -24,6 +24,7 @@ from absl import flags
 from command_line import errors_in_one_line, json_flag
 
 import experiments
+from experiments import text_collections
 from experiments.cross_validation import MEASURES, CrossValidation
 from tfr_smooth import evaluation, losses, text, training
 
@@ -55,9 +56,9 @@ _LOSSES = flags.DEFINE_string(
 _LOSS_ARGS = json_flag("loss_args", 'Hyperparameters by loss as JSON, such as {"smoothi_ndcg": {"alpha": 10.0}}.')
 _FOLDS = flags.DEFINE_integer("folds", 5, "Number of folds of the queries.", lower_bound=3)
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds per loss and fold.", lower_bound=1)
-_DEPTH = flags.DEFINE_integer("depth", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
+_TOPN = flags.DEFINE_integer("topn", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
 _RELEVANT = flags.DEFINE_integer("relevant", 2, "Relevant documents per training list.", lower_bound=1)
-_OTHERS = flags.DEFINE_integer("others", 2, "Other documents per training list.", lower_bound=1)
+_NEGATIVES = flags.DEFINE_integer("negatives", 2, "Non-relevant documents per training list.", lower_bound=1)
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 8, "Lists per optimizer step.", lower_bound=1)
 _MICRO_BATCHES = flags.DEFINE_integer(
     "micro_batches", 1, "Parts of a batch for gradient accumulation, which saves memory.", lower_bound=1
@@ -139,7 +140,7 @@ def read() -> dict[str, Any]:
     """Returns the table, the sources, the split and the name of the first stage, as arguments of `CrossValidation`."""
     if "docs" in input_files():
         files, grade = (_DOCS.value, _QUERIES.value, _QRELS.value), _SOURCE_GRADE.value
-        table = text.read_collection(*files, depth=_DEPTH.value, gains=gains(), source_grade=grade)
+        table = text_collections.read_collection(*files, topn=_TOPN.value, gains=gains(), source_grade=grade)
         judged = evaluation.read_qrels(_QRELS.value)
         sources = {query: [name for name in docs if docs[name] == grade] for query, docs in judged.items()}
         return {"table": table, "sources": sources}
@@ -151,7 +152,9 @@ def read() -> dict[str, Any]:
         raise ValueError(f"The names of the files in --test must differ, and not be train or valid, got {_TEST.value}.")
     parts = {part: read_pairs(part, path) for part, path in files.items()}
     first_stage = "first stage" if any("score" in part for part in parts.values()) else "bm25"
-    table = pd.concat([part if "score" in part else with_bm25(part) for part in parts.values()], ignore_index=True)
+    table = pd.concat(
+        [part if "score" in part else text_collections.add_scores(part) for part in parts.values()], ignore_index=True
+    )
     split = {name: part["query_id"].unique().tolist() for name, part in parts.items()}
     return {"table": table, "split": split, "first_stage": first_stage}
 
@@ -173,16 +176,6 @@ def read_pairs(part: str, path: str) -> pd.DataFrame:
     if _ANSWERED_ONLY.value:
         table = table[table.groupby("query_id")["label"].transform("max") > 0]
     return table[[*COLUMNS, *({"score"} & {*table})]]
-
-
-def with_bm25(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns pairs with BM25's scores among the documents of their file."""
-    texts = (
-        dict(zip(table[f"{kind}_id"], table[of], strict=True)) for kind, of in (("query", "query"), ("doc", "text"))
-    )
-    run = text.bm25(*texts, candidates=table.groupby("query_id")["doc_id"].agg(list))
-    pairs = zip(table["query_id"], table["doc_id"], strict=True)
-    return table.assign(score=[run[query][name] for query, name in pairs])
 
 
 def gains() -> dict[int, int] | None:
@@ -214,7 +207,7 @@ def describe(table: pd.DataFrame) -> None:
 def ranker(**changes: Any) -> text.TextRanker:
     """Returns the ranker of the flags."""
     flags_of = (
-        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _OTHERS, _EPOCHS, _LEARNING_RATE, _PATIENCE),
+        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _NEGATIVES, _EPOCHS, _LEARNING_RATE, _PATIENCE),
         *(_HEAD_LEARNING_RATE, _BATCH_SIZE, _MICRO_BATCHES, _SELECT_BY, _VERBOSE),
     )
     arguments = {
@@ -234,17 +227,16 @@ def settings() -> dict[str, Any]:
 
 def pretrained(output: pathlib.Path, strategy: tf.distribute.Strategy) -> text.TextRanker:
     """Trains with the documents' titles as queries; the others are those that BM25 retrieves for a title."""
-    documents = pd.read_csv(_DOCS.value, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False, dtype=str)
-    documents = documents.set_index("doc_id")
+    documents = text_collections.read_texts(_DOCS.value)
     titles = documents["title"][(documents["title"] != "") & (documents["text"] != "")]
-    run = text.bm25(titles.to_dict(), documents["text"].to_dict(), depth=10)
-    found = [(query, name) for query in titles.index for name in dict.fromkeys([query, *run[query]])]
-    table = pd.DataFrame(found, columns=["query_id", "doc_id"])
+    own = pd.DataFrame({"query_id": titles.index, "doc_id": titles.index})
+    best = text_collections.best_documents(titles, documents["text"], topn=10)
+    table = pd.concat([own, best[["query_id", "doc_id"]]]).drop_duplicates().sort_values("query_id", kind="stable")
     table["query"], table["text"] = titles[table["query_id"]].tolist(), documents["text"][table["doc_id"]].tolist()
     table["label"] = (table["query_id"] == table["doc_id"]).astype(int)
     print(f"Pretraining on {len(titles)} titles")
     is_valid = table["query_id"].isin(titles.index[: max(1, len(titles) // 20)])
-    return ranker(loss="list_net", epochs=_PRETRAINING.value, relevant=1, others=3, verbose=True).fit(
+    return ranker(loss="list_net", epochs=_PRETRAINING.value, relevant=1, negatives=3, verbose=True).fit(
         table[~is_valid],
         query_id="query_id",
         validation=table[is_valid],

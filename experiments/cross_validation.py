@@ -42,8 +42,8 @@ class CrossValidation:
 
     Args:
       name: Name of the collection in the results.
-      table: A table as of `text.read_collection`: the candidates, with the scores of the first stage, and the relevant
-        documents that are no candidates, without a score.
+      table: A table as of `text_collections.read_collection`: the candidates, with the scores of the first stage, and
+        the relevant documents that are no candidates, without a score.
       ranker: The reranker, with its arguments; not trained.
       losses: The losses to compare by their label in the results. None stands for the initial model without training.
       folder: The folder of results and checkpoints.

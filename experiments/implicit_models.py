@@ -31,7 +31,7 @@ class Implicit:
         self.interactions_ = interactions
         return self
 
-    def scores(self, users: Any) -> np.ndarray:
+    def predict(self, users: Any) -> np.ndarray:
         """Returns the scores of all items for the indices of users, float32 [batch, items]."""
         users = np.asarray(users, int)
         if hasattr(self._model, "similarity"):

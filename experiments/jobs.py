@@ -184,7 +184,8 @@ def is_done(job: StoredJob, folder: str | os.PathLike[str]) -> bool:
 def _is_whole(path: Path, modified: int) -> bool:
     try:
         with zipfile.ZipFile(path) as file:  # reads all of it
-            if file.testzip() is None and "description.npy" in file.namelist():
+            count = int.from_bytes(path.read_bytes()[-12:-10], "little")  # of its entries, which zipfile does not check
+            if file.testzip() is None and "description.npy" in file.namelist() and len(file.namelist()) == count:
                 return True
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         pass

@@ -181,7 +181,7 @@ PAPER: dict[str, Any] = {
     "epochs": 50,
     "learning_rate": 0.001,
     "schedule": "constant",
-    "warm_start": 0.0,
+    "softmax_epochs": 0,
     "batch_size": 128,
     "normalization": None,
     "batch_norm": True,
@@ -189,7 +189,7 @@ PAPER: dict[str, Any] = {
     "weight_decay": 0.0,
 }
 # The arguments of `Ranker` that are no settings of a study: a fold has validation queries and no categories.
-_FIXED = ("loss", "seed", "verbose", "validation_fraction", "network", "columns", "matches", "max_categories")
+_FIXED = ("loss", "seed", "verbose", "validation_fraction", "network", "kinds", "matches", "max_categories")
 
 
 class Neural(Method):

@@ -1,6 +1,6 @@
 """Properties of every named loss, as functions that raise an AssertionError if a loss violates one.
 
-`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on deliberately wrong losses.
+`tests/losses/test_properties.py` runs them on every loss.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _CHANGED = {
     "delta": 0.2,
     "epsilon": 0.5,
     "power": 2.0,
+    "sinkhorn_steps": 3,
     "threshold": 1e-12,
     "max_iterations": 5000,
     "topn": 3,
@@ -299,6 +300,7 @@ def check_permutation(subject: Subject) -> None:
 def check_shift(subject: Subject) -> None:
     """Shifting all scores changes neither value nor gradient."""
     labels, scores = subject.batch
+    assert subject.loss().shift_invariant
     _assert_near(value_and_gradient(subject.each(), labels, scores + 8.0), subject.expected)
     np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
 

@@ -54,7 +54,11 @@ RELAXATIONS: dict[str, Relaxation] = {
     ),
     "soft": Relaxation(
         sharp={"sigma": 1e-3},
-        searched={"sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},
+        searched={
+            "sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
+            "distribution": ("binomial", "normal"),
+            "sinkhorn_steps": (0, 10),
+        },
         not_monotone=("map", "mrr"),
     ),
     "neuralsort": Relaxation(

@@ -225,19 +225,30 @@ def sigmoid(x):
     return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x, np.float64)))
 
 
-def softrank_indicators(scores, sigma=1.0):
-    """The recursion of Eq. 11 and 12 (Taylor et al. 2008), over the contests of each document j."""
+def softrank_indicators(scores, sigma=1.0, distribution="binomial", sinkhorn_steps=0):
+    """Taylor et al. 2008: Eq. 11 and 12 or section 3.6, of each document, then the scaling of section 3.2."""
     n = len(scores)
-    columns = []
+    behind = (scores[:, None] - scores) / (2.0 * sigma)
+    wins, losses = (0.5 * np.vectorize(math.erfc)(sign * behind) * (1.0 - np.eye(n)) for sign in (1, -1))  # of i over j
+    means, variances = wins.sum(axis=1), (wins * losses).sum(axis=1)
+    to_end = np.minimum(means, n - 1 - means)
+    first_other = np.sort(np.append(to_end, np.full(17, np.inf)))[16]
+    rows = []
     for j in range(n):
-        chances = np.zeros(n)
-        chances[0] = 1.0
-        for i in range(n):
-            if i != j:
-                wins = 0.5 * math.erfc((scores[j] - scores[i]) / (2.0 * sigma))
-                chances = np.append(0.0, chances[:-1]) * wins + chances * (1.0 - wins)
-        columns.append(chances)
-    return np.array(columns).T
+        if distribution == "normal" and to_end[j] > first_other - 1e-6:
+            edges = (np.arange(n - 1) + 0.5 - means[j]) / math.sqrt(variances[j])
+            below = [0.5 * math.erfc(-edge / math.sqrt(2.0)) for edge in edges]
+            rows.append(np.diff([0.0, *below, 1.0]))
+            continue
+        chances = np.eye(1, n)[0]
+        for win, loss in zip(np.delete(wins[j], j), np.delete(losses[j], j), strict=True):
+            chances = np.append(0.0, chances[:-1]) * win + chances * loss
+        rows.append(chances)
+    matrix = np.array(rows)
+    for _ in range(sinkhorn_steps):
+        matrix = matrix / matrix.sum(axis=0)
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    return matrix.T
 
 
 def neuralsort_indicators(scores, temperature=1.0):
@@ -368,7 +379,7 @@ def expected_ndcg(indicators, labels, topn=None, gain="exponential", discount="l
 # Name -> function that computes indicators or positions, and the names of its arguments.
 INDICATORS = {
     "smoothi": (smoothi_indicators, ("alpha", "delta", "shift")),
-    "soft": (softrank_indicators, ("sigma",)),
+    "soft": (softrank_indicators, ("sigma", "distribution", "sinkhorn_steps")),
     "neuralsort": (neuralsort_indicators, ("temperature",)),
     "softsort": (softsort_indicators, ("temperature", "power")),
 }

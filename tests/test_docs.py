@@ -17,8 +17,14 @@ QUICK |= {page for page in PAGES if page.startswith("docs/relaxations/")} - {"do
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
 
+# With Keras 2, the quick ones are only those that need it.
+IS_QUICK = {
+    page: page in QUICK and (_keras.IS_KERAS_3 or "tf_ranking" in documents.read(page)) for page in WITH_SNIPPETS
+}
+
+
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page not in QUICK)) for page in WITH_SNIPPETS]
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (not IS_QUICK[page])) for page in WITH_SNIPPETS]
 )
 def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, capsys):
     # TF-Ranking needs Keras 2.
@@ -38,6 +44,7 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
     assert [number for number in claimed if number not in printed] == []
 
 
+@pytest.mark.slow
 def test_the_first_snippet_of_the_readme_runs_without_warnings():
     done = helpers.run_python("-c", documents.snippets("README.md")[0])
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import io
 import json
 import os
 import pickle
@@ -35,6 +36,8 @@ class Case(NamedTuple):
       fit: Arguments of `fit`.
       scores: A function from the fitted estimator to numbers that depend on all weights.
       unfitted: Calls that need a fitted estimator.
+      altered: Arguments with which the model would score otherwise.
+      options: Optional arguments of `export`.
     """
 
     kind: type
@@ -45,6 +48,8 @@ class Case(NamedTuple):
     fit: dict
     scores: object
     unfitted: dict
+    altered: dict
+    options: tuple = ("version", "card", "topn")
 
 
 def of_ranker():
@@ -66,6 +71,8 @@ def of_ranker():
             "evaluate": lambda ranker: ranker.evaluate(frame),
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
+        {"normalization": "min_max", "members": 3},
+        ("version", "card", "topn", "rank_by", "serving_default"),
     )
 
 
@@ -73,17 +80,18 @@ def of_recommender():
     interactions, other = (recommendation.Interactions(groups.likes(seed)) for seed in (0, 1))
     return Case(
         recommendation.Recommender,
-        {"dim": 4, "warm_start_epochs": 3, "warm_start_batch_size": 8, "epochs": 2, "topn": 5, "verbose": False},
+        {"dim": 4, "softmax_epochs": 3, "softmax_batch_size": 8, "epochs": 2, "topn": 5, "verbose": False},
         {"learning_rate": 0.5},
         interactions,
         other,
         {},
-        lambda recommender: recommender.scores(np.arange(interactions.num_users)),
+        lambda recommender: recommender.predict(np.arange(interactions.num_users)),
         {
             "recommend": lambda recommender: recommender.recommend([0]),
             "evaluate": lambda recommender: recommender.evaluate(interactions),
             "export": lambda recommender: recommender.export("/tmp/never"),
         },
+        {"temperature": 0.1, "dim": 5, "loss": "soft_ndcg"},
     )
 
 
@@ -121,6 +129,8 @@ def of_text_ranker():
             "evaluate": lambda ranker: ranker.evaluate(table),
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
+        {"interaction": "cross", "query_length": 3},
+        ("version", "card"),
     )
 
 
@@ -134,7 +144,7 @@ CASES = {
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=pytest.mark.slow if name == "sequences" else ()) for name in CASES],
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name != "Ranker")) for name in CASES],
 )
 def case(request):
     return CASES[request.param]()
@@ -173,6 +183,60 @@ def test_arguments_are_those_of_scikit_learn(case):
     assert all(parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) for parameter in parameters)
 
 
+def test_arguments_of_numpy_are_stored_as_those_of_python(case):
+    def as_numpy(value):
+        return np.array(value) if isinstance(value, (list, tuple)) else np.array([value])[0]
+
+    settings = {name: as_numpy(value) for name, value in case.settings.items()}
+    estimator = case.kind(**settings)
+    assert repr(estimator) == repr(case.kind(**case.settings))
+    assert {type(value).__module__ for value in estimator.get_params().values()} == {"builtins"}
+
+
+def test_changed_arguments_are_those_of_the_next_fit_only(case, fitted, tmp_path):
+    estimator = pickle.loads(pickle.dumps(fitted)).set_params(**case.altered)
+    estimator.save(tmp_path / "a.keras")
+    estimator.export(tmp_path / "export", card={"description": "same"})
+    for same in (estimator, case.kind.load(tmp_path / "a.keras")):
+        np.testing.assert_array_equal(case.scores(same), case.scores(fitted))
+        assert same.get_params().items() >= case.altered.items()
+    with pytest.raises(ValueError, match="must"):
+        estimator.fit(case.data, validation=5, **case.fit)
+    np.testing.assert_array_equal(case.scores(estimator), case.scores(fitted))
+    assert np.abs(case.scores(fit(case, **case.altered)) - case.scores(fitted)).max() > 1e-3
+
+
+def test_patience_without_validation_warns(case):
+    with pytest.warns(UserWarning, match="`patience` has no effect without"):
+        fit(case, patience=2, epochs=1, validation_fraction=0.0)
+
+
+def test_options_of_exports_may_be_none_and_inputs_of_wrong_ranks_are_errors(case, fitted, tmp_path):
+    folder = fitted.export(tmp_path, **dict.fromkeys(case.options))
+    assert (folder / "assets.extra" / "model_card.md").is_file()
+    with pytest.raises(ValueError, match=r"`path` must be without \[ \] \* \? "):
+        fitted.export(tmp_path / "lr=[0.1]")
+    for name, signature in tf.saved_model.load(str(folder)).signatures.items():
+        specs = signature.structured_input_signature[1]
+        right = {
+            each: tf.zeros([1 if size is None else size for size in spec.shape], spec.dtype)
+            for each, spec in specs.items()
+        }
+        for wrong in specs:
+            for changed in (right[wrong][tf.newaxis], tf.reshape(right[wrong], [-1])[0]):
+                with pytest.raises(tf.errors.InvalidArgumentError):
+                    signature(**{**right, wrong: changed}), name
+
+
+def test_the_score_is_the_mean_ndcg(case, fitted):
+    data = case.data
+    if isinstance(data, recommendation.Interactions):  # the items that it was not trained with
+        data = recommendation.Interactions(1.0 - data.dense(np.arange(data.num_users)))
+    result = fitted.evaluate(data, measures=["ndcg"])
+    assert fitted.score(data) == getattr(result, "means", result)["ndcg"].mean > 0.0
+    assert sklearn.utils.get_tags(fitted).input_tags.allow_nan
+
+
 def test_an_estimator_that_is_not_fitted_says_so(case, tmp_path):
     calls = {**case.unfitted, "save": lambda estimator: estimator.save(tmp_path / "a.keras")}
     for name, call in calls.items():
@@ -194,14 +258,28 @@ def test_files_and_pickles_restore_everything(case, fitted, tmp_path):
     assert new.get_params() == case.kind(**case.settings).get_params() and not hasattr(new, "model_")
 
 
-def rewritten(path, change):
-    """Writes a copy of a file with another content of `estimator.json`."""
+def rewritten(path, change, name="estimator.json"):
+    """Writes a copy of a file with another content of an entry."""
     other = path.with_name("other.keras")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED) as new:
         for entry in old.namelist():
             content = old.read(entry)
-            new.writestr(entry, change(content) if entry == "estimator.json" else content)
+            new.writestr(entry, change(content) if entry == name else content)
     return other
+
+
+def larger(value):
+    """Returns JSON values whose sizes of layers and vectors are those of a hundred gigabytes of weights."""
+    if isinstance(value, list):
+        return [larger(each) for each in value]
+    sizes = {"hidden": [200_000, 200_000], "dim": 10**9, "intermediate_dim": 10**10}
+    return {k: sizes.get(k, larger(v)) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def compressed(_):
+    content = io.BytesIO()
+    np.savez_compressed(content, unknown=np.zeros(10**8))
+    return content.getvalue()
 
 
 def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tmp_path):
@@ -212,10 +290,17 @@ def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tm
         "state": lambda _: json.dumps({name: value for name, value in content.items() if name != "state"}),
         "Expecting value": lambda _: b"",
         "expands to 40,000,000 bytes": lambda _: b" " * 40_000_000,
+        "recursion": lambda _: b"[" * 200_000,
+        "unknown.npy expands to 800,000,128 bytes": (compressed, "estimator.npz"),
+        "variables of more than": (lambda old: json.dumps(larger(json.loads(old))), "config.json"),
+        "missing_package": (
+            lambda old: json.dumps({**json.loads(old), "module": "missing_package", "registered_name": "no>ne"}),
+            "config.json",
+        ),
     }
     for reason, change in changes.items():
         with pytest.raises(ValueError) as error:
-            case.kind.load(rewritten(tmp_path / "a.keras", change))
+            case.kind.load(rewritten(tmp_path / "a.keras", *(change if isinstance(change, tuple) else [change])))
         assert str(error.value).startswith(f"`path` must be a file of `{case.kind.__name__}.save`, got ")
         assert reason in str(error.value) and "\n" not in str(error.value)
     (tmp_path / "b.keras").write_bytes((tmp_path / "a.keras").read_bytes()[:1000])
@@ -223,6 +308,13 @@ def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tm
         case.kind.load(tmp_path / "b.keras")
     with pytest.raises(ValueError, match="`path` must end in '.keras', got 'model'"):
         fitted.save("model")
+
+
+class NoStep(tf.keras.callbacks.Callback):
+    """Fails if anything is trained."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        raise AssertionError
 
 
 class Interrupt(tf.keras.callbacks.Callback):
@@ -260,12 +352,13 @@ def test_after_ctrl_c_the_same_call_ends_like_an_uninterrupted_one(case, fitted,
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
     try:
         with pytest.raises(KeyboardInterrupt):
-            fit(case, checkpoint_dir=tmp_path, callbacks=[Interrupt(epoch)])
+            fit(case, checkpoint_dir=tmp_path / "lr=[0.1]*", callbacks=[Interrupt(epoch)])
     finally:
         signal.signal(signal.SIGINT, handler)
-    resumed = fit(case, checkpoint_dir=tmp_path)
+    resumed = fit(case, checkpoint_dir=tmp_path / "lr=[0.1]*")
     assert_same(case, resumed, fitted)
-    assert_same(case, fit(case, checkpoint_dir=tmp_path), fitted)  # nothing is left to train
+    again = fit(case, checkpoint_dir=tmp_path / "lr=[0.1]*", callbacks=[NoStep()])
+    assert_same(case, again, fitted)
 
 
 def test_a_folder_of_checkpoints_is_of_one_training(case, tmp_path):

@@ -8,7 +8,7 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["Stemmer", "bm25s", "implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
@@ -40,7 +40,7 @@ calls = {
 }
 if _keras.IS_KERAS_3:
     from tfr_smooth import text
-    calls |= {"bm25": lambda: text.bm25({}, {}), "encoder": lambda: text.load_encoder(folder)}
+    calls["encoder"] = lambda: text.load_encoder(folder)
 errors = {}
 for name, call in calls.items():
     try:
@@ -66,7 +66,6 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
     }
     if _keras.IS_KERAS_3:
-        expected["bm25"] = needs("`bm25`", "bm25s and PyStemmer", "text")
         expected["encoder"] = needs("`load_encoder`", "keras-hub", "text")
     else:
         expected["text"] = "tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses tf-keras."

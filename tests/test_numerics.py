@@ -1,4 +1,4 @@
-"""Numerics: extreme weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity."""
+"""Numerics: extreme weights, precision, ragged rows, large labels, and no NaN or infinity."""
 
 import functools
 import itertools
@@ -210,32 +210,3 @@ def test_weights_of_skipped_lists_change_nothing(name, weight):
         value, gradient = function(*map(tf.constant, (labels, scores, weights)))
         np.testing.assert_allclose(value, expected[0], rtol=1e-5)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-6)
-
-
-def gradient_and_second_derivative(loss, labels, scores, direction):
-    """Returns the gradient, and the gradient of its product with a direction."""
-    with tf.GradientTape() as outer:
-        outer.watch(scores)
-        gradient = modes.step(loss)(labels, scores)[1]
-    return gradient, outer.gradient(gradient, scores, direction)
-
-
-@pytest.mark.slow  # tests/rankings/test_derivatives.py has fast tests, and those of SmoothI.
-@pytest.mark.parametrize("name", [name for name in modes.SAMPLE if not name.startswith("smoothi")])
-def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
-    labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
-    direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
-    # Sinkhorn's gradient belongs to the column sums at which it stops, its second derivative to column sums of 1.
-    loss = get(name, **({"threshold": 1e-13} if name.startswith("sinkhorn") else {}))
-    function = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
-    step = 1e-5 * direction
-    expected = (function(scores + step)[0] - function(scores - step)[0]) / 2e-5
-    # The hinge is piecewise linear: its second derivative is 0.
-    assert (np.abs(expected).max() > 1e-3) == (name != "pairwise_hinge")
-    around = tf.function(loss)  # tapes outside of the graph
-    for found in (
-        function(scores)[1],
-        gradient_and_second_derivative(loss, labels, scores, direction)[1],
-        gradient_and_second_derivative(lambda *batch: around(*batch[:2]), labels, scores, direction)[1],
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

@@ -71,7 +71,6 @@ def test_readme_in_the_wheel_has_absolute_links(metadata):
 def test_wheel_declares_every_imported_package(metadata):
     other_names = {
         "PIL": "matplotlib",  # which requires Pillow
-        "Stemmer": "PyStemmer",
         "google": "protobuf",
         "pytrec_eval": "pytrec_eval-terrier",
         "tensorflow_serving": "tensorflow-serving-api",

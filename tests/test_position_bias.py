@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import clicks, data, losses, models
+from experiments.click_simulation import User, simulate
+from tfr_smooth import data, losses, models
 
-USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
+USER = User(eta=1.0, noise=0.1, max_label=2)
 
 
 def a_scorer():
@@ -107,7 +108,7 @@ def test_bad_arguments_are_refused(make, message):
 )
 def test_models_of_random_rankings_find_the_propensities_and_rank_by_relevance(loss, additive, per_click, link):
     labels, queries = np.tile([0, 0, 1, 2], 20), np.repeat(np.arange(20), 4)
-    log = clicks.simulate(labels, queries, None, USER, num_sessions=3000, topn=4)
+    log = simulate(labels, queries, None, USER, num_sessions=3000, topn=4)
     features = np.eye(3)[labels]
     lists = data.from_arrays(features[log.rows], log.clicks, log.sessions, positions=log.positions)
     dataset = lists.batches(100, shuffle=True, seed=1, num_epochs=6)

@@ -72,38 +72,6 @@ def test_links_into_the_repository_lead_to_files(texts):
     assert [file for file in files if not (ROOT / file).is_file()] == []
 
 
-# What users search for, and a page with a section that has all of these words or longer ones.
-SEARCHES = {
-    "categorical": "your_own_data",
-    "Dask": "data",
-    "DataFrame": "your_own_data",
-    "EarlyStopping": "training",
-    "get_params": "api/estimators",
-    "embedding": "your_own_data",
-    "ids": "your_own_data",
-    "item kNN": "recommendation_results",
-    "large data": "data",
-    "LightGBM": "data",
-    "missing values": "your_own_data",
-    "Parquet": "data",
-    "SASRec": "recommendation",
-    "text column": "your_own_data",
-    "vector": "your_own_data",
-    "which loss": "faq",
-}
-
-
-@pytest.mark.parametrize("words", SEARCHES)
-def test_the_search_index_has_what_users_search_for(words, site):
-    sections = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
-    found = {
-        section["location"].partition(".html")[0]
-        for section in sections
-        if all(re.search(rf"\b{word}", section["title"] + " " + section["text"], re.I) for word in words.split())
-    }
-    assert SEARCHES[words] in found
-
-
 # In a browser.
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
 import tensorflow as tf
 
 T = TypeVar("T")
@@ -15,6 +16,21 @@ T = TypeVar("T")
 _MOST_LISTED = 10
 # With temperatures in this range, all losses are finite in float32.
 SCALES = (1e-10, 1e10)
+
+
+def plain(value: Any) -> Any:
+    """Returns a value with Python values in place of NumPy's; the same object if there are none."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, numbers.Real) and not isinstance(value, (int, float)):  # such as a fraction
+        return float(value)
+    if type(value) is dict:
+        inner = {name: plain(part) for name, part in value.items()}
+        return inner if any(part is not value[name] for name, part in inner.items()) else value
+    if type(value) in (list, tuple):
+        parts = type(value)(map(plain, value))
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+    return value
 
 
 def _refuse(name: str, expected: str, value: Any) -> NoReturn:
@@ -85,6 +101,15 @@ def integer_or_none(name: str, value: Any, *, least: int) -> int | None:
         _refuse(name, f"an integer >= {least} or None", value)
 
 
+def count_or_fraction(name: str, value: Any) -> int | float:
+    """Returns `value` if it is a whole number >= 0, a count, or another number in [0, 1), a fraction."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        _refuse(name, "an integer >= 0 or a fraction in [0, 1)", value)
+    if isinstance(value, numbers.Integral):
+        return integer(name, value, least=0)
+    return real(name, value, least=0.0, below=1.0)
+
+
 def topn(value: Any) -> int | None:
     """Returns the cutoff `topn`: an int >= 1, or None for the whole list."""
     return integer_or_none("topn", value, least=1)
@@ -116,7 +141,9 @@ def name(argument: str, value: Any, names: Iterable[str]) -> str:
     names = list(names)
     if value in names:
         return value
-    near = difflib.get_close_matches(str(value), names, n=3)
+    # "lambdarank" is near "lambda_loss".
+    plain = {name.replace("_", "").lower(): name for name in names}
+    near = [plain[match] for match in difflib.get_close_matches(str(value).replace("_", "").lower(), plain, n=3)]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     some = ", ".join(map(repr, names[:_MOST_LISTED]))
     more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
@@ -35,20 +36,20 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The compiled function.
     """
-
-    @functools.cache
-    def trace(specs: tuple[tf.TensorSpec, ...]) -> Callable[..., Any]:
-        traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
-        operations = traced.get_concrete_function().graph.get_operations()
-        if any(operation.type in _NUMERICS_CHECKS for operation in operations):
-            return tf.function(function, input_signature=specs, autograph=False)
-        return traced
+    traces: dict[tuple[tf.TensorSpec, ...], Callable[..., Any]] = {}
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         # Keeps tapes from recording the program and from requesting the gradient of its results.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in tf.nest.flatten(arguments)]
-        return tf.nest.map_structure(tf.stop_gradient, trace(_specs(tensors))(*tensors))
+        specs = _specs(tensors)
+        if specs not in traces:
+            traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
+            operations = traced.get_concrete_function().graph.get_operations()
+            if any(operation.type in _NUMERICS_CHECKS for operation in operations):
+                traced = tf.function(function, input_signature=specs, autograph=False)
+            traces[specs] = traced
+        return tf.nest.map_structure(tf.stop_gradient, traces[specs](*tensors))
 
     return call
 
@@ -58,35 +59,27 @@ def over_lists(
     shared: Sequence[tf.Tensor],
     lists: Sequence[tf.Tensor],
     results: tuple[tf.DType, ...],
+    parts: tf.Tensor | int | None = None,
 ) -> tuple[tf.Tensor, ...]:
-    """Runs a program on parts of a batch in parallel, one part per core.
+    """Runs a program on parts of a batch.
 
-    XLA runs a loop on one core. The results of a list must not depend on the rest of the batch.
+    The results of a list must not depend on the rest of the batch.
 
     Args:
       program: A function of the tensors in `shared` followed by those in `lists`.
       shared: Tensors passed whole to all parts.
       lists: Tensors with the same first dimension, a power of two (`pad`).
       results: Types of the results.
+      parts: The number of parts, which run one after another; 0 means 1. None runs one part per core at once, as XLA
+        runs a loop on one core.
 
     Returns:
       The results of the whole batch, with the first dimension of `lists`.
     """
-    cores = _cores()
-    if cores == 1 or tf.executing_eagerly():
-        return program(*shared, *lists)
-    return in_parts(program, shared, lists, results, tf.minimum(cores, tf.shape(lists[0])[0]), parallel=cores)
-
-
-def in_parts(
-    program: Callable[..., tuple[tf.Tensor, ...]],
-    shared: Sequence[tf.Tensor],
-    lists: Sequence[tf.Tensor],
-    results: tuple[tf.DType, ...],
-    parts: tf.Tensor | int,
-    parallel: int = 1,
-) -> tuple[tf.Tensor, ...]:
-    """Runs a program on parts of a batch; arguments as in `over_lists`, and the number of parts (0 means 1)."""
+    parallel = 1
+    if parts is None:
+        parallel = 1 if tf.executing_eagerly() else _cores()
+        parts = 1 if parallel == 1 else tf.minimum(parallel, tf.shape(lists[0])[0])
     if isinstance(parts, int) and parts <= 1:
         return program(*shared, *lists)
     # A loop instead of one call per part: XLA compiles it once if the caller is compiled too.
@@ -156,72 +149,55 @@ def has_xla() -> bool:
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
 
 
-def differentiable(
-    plain: Callable[..., tf.Tensor],
-) -> Callable[[Callable[..., WithGradient]], Callable[..., tf.Tensor]]:
-    """Returns a decorator that creates a `graph` from a function whose value and first derivative use programs.
+def differentiable(value: Callable[..., WithGradient]) -> Callable[..., tf.Tensor]:
+    """Returns a `graph` of a function that defines its own gradient, such as one of programs.
 
-    The function takes a tensor, followed by tensors that are constants to the gradient. It returns the result and a
-    function from the gradient with respect to the result to the gradient with respect to the first tensor. The
-    decorated function returns the result. If the gradient function uses outputs of a `tf.cond` or `tf.while_loop` of
-    the forward computation, they must pass through `tf.stop_gradient`: for second derivatives, TensorFlow rewrites
-    these operations in the shared graph to forms that XLA does not support.
+    Second derivatives, and derivatives in forward mode, which TensorFlow computes as such, raise
+    `tf.errors.InvalidArgumentError`. They are NaN under XLA, which leaves out errors.
 
     Args:
-      plain: Computes the same result from the same tensors with TensorFlow's own operations, for higher-order
-        derivatives.
+      value: A function of a tensor, followed by tensors that are constants to the gradient. It returns the result and a
+        function from the gradient with respect to the result to the gradient with respect to the first tensor. If the
+        latter uses outputs of a `tf.cond` or `tf.while_loop`, they must pass through `tf.stop_gradient`: for persistent
+        tapes, TensorFlow rewrites these operations in the shared graph to forms that XLA does not support.
 
     Returns:
-      The decorator.
+      The function, which returns the result.
     """
 
-    def decorate(value: Callable[..., WithGradient]) -> Callable[..., tf.Tensor]:
-        @graph
-        @functools.wraps(value)
-        @tf.custom_gradient
-        def function(x: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-            result, first_derivative = value(*map(tf.stop_gradient, (x, *constants)))
-
-            def gradient(upstream: tf.Tensor) -> list[tf.Tensor | None]:
-                derivative = _derivative(first_derivative, plain)(x, upstream, *constants)
-                return [derivative, *(None for _ in constants)]
-
-            return result, gradient
-
-        return function
-
-    return decorate
-
-
-def _derivative(
-    first_derivative: Callable[[tf.Tensor], tf.Tensor], plain: Callable[..., tf.Tensor]
-) -> Callable[..., tf.Tensor]:
-    """Returns the first derivative as a function of x, the upstream gradient and the constants."""
-
+    @graph
+    @functools.wraps(value)
     @tf.custom_gradient
-    def derivative(x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        # Tapes around a `tf.function` build each derivative in a separate graph, which only sees the previous graph. So
-        # the tensors needed by the second derivative must be tensors of the first derivative's graph.
-        x, upstream = tf.identity(x), tf.identity(upstream)
-        here = [tf.identity(tensor) for tensor in constants]
+    def function(x: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+        result, derivative = value(*map(tf.stop_gradient, (x, *constants)))
 
-        def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
-            return [*_second_derivative(plain, x, upstream, direction, here), *(None for _ in constants)]
+        # Tapes call it outside of the loss, where AutoGraph would try to convert the programs of `over_lists`.
+        @tf.autograph.experimental.do_not_convert
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor | None]:
+            return [_last_derivative(derivative(upstream), x, upstream), *(None for _ in constants)]
 
-        return first_derivative(upstream), second_derivative
+        return result, gradient
 
-    return derivative
+    return function
 
 
-def _second_derivative(
-    plain: Callable[..., tf.Tensor], x: tf.Tensor, upstream: tf.Tensor, direction: tf.Tensor, constants: list[tf.Tensor]
-) -> list[tf.Tensor]:
-    """Returns the gradient of the first derivative, in a direction, with respect to x and the upstream gradient."""
-    # Create tensors of this graph.
+@tf.custom_gradient
+def _last_derivative(
+    derivative: tf.Tensor, x: tf.Tensor, upstream: tf.Tensor
+) -> tuple[tf.Tensor, Callable[..., list[tf.Tensor | None]]]:
+    """Returns the derivative, whose own derivative is an error."""
+    # A tensor of this graph: tapes around a `tf.function` build each derivative in a graph that sees only the last one.
     x, upstream = tf.identity(x), tf.identity(upstream)
-    result = plain(x, *map(tf.identity, constants))
-    first = tf.gradients(result, x, upstream, unconnected_gradients="zero")
-    return tf.gradients(first, [x, upstream], [direction], unconnected_gradients="zero")
+
+    def gradient(_: tf.Tensor) -> list[tf.Tensor | None]:
+        # An operation, because persistent tapes build second derivatives that nobody asked for.
+        check = tf.debugging.Assert(
+            False, ["This loss or ranking of tfr_smooth has only first derivatives, in reverse mode."]
+        )
+        with tf.control_dependencies([] if check is None else [check]):
+            return [None, *(tf.fill(tf.shape(tensor), tf.constant(math.nan, tensor.dtype)) for tensor in (x, upstream))]
+
+    return tf.identity(derivative), gradient
 
 
 def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import inspect
 import io
 import json
+import math
 import os
 import tempfile
+import warnings
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
+from tfr_smooth.evaluation.trec import checked_measures
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,7 +30,9 @@ _CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
 _NAME = "estimator.keras"  # Keras looks at the ending.
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
 _MOST_BYTES, _MOST_RATIO = 1 << 20, 200  # An entry that is larger and expands more is no entry of ours.
+_SLACK = 1 << 24  # bytes of variables that a file does not have, such as those of metrics
 
+F = TypeVar("F", bound=Callable[..., Any])
 
 _process: int | None = None  # the first one that used TensorFlow
 
@@ -72,11 +79,52 @@ def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def digest(arrays: Iterable[np.ndarray]) -> str:
     """Returns a hash of the content of arrays of numbers or text."""
-    found = hashlib.sha256()
-    for each in arrays:
-        found.update(f"{each.dtype} {each.shape} ".encode())
-        found.update(np.ascontiguousarray(each).tobytes())
-    return found.hexdigest()[:16]
+    content = hashlib.sha256()
+    for array in arrays:
+        content.update(f"{array.dtype} {array.shape} ".encode())
+        content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()[:16]
+
+
+def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last",)) -> None:
+    """Checks the arguments that all estimators have.
+
+    Args:
+      params: The arguments of the constructor.
+      select_by: The values of `select_by` besides trec_eval's measures.
+
+    Raises:
+      ValueError: If one is out of its range.
+    """
+    _arguments.integer("epochs", params["epochs"], least=0)
+    _arguments.integer("batch_size", params["batch_size"], least=1)
+    _arguments.real("learning_rate", params["learning_rate"], above=0.0)
+    _arguments.real("validation_fraction", params["validation_fraction"], least=0.0, below=1.0)
+    _arguments.integer_or_none("patience", params["patience"], least=1)
+    _arguments.integer("seed", params["seed"], least=0)
+    _arguments.boolean("verbose", params["verbose"])
+    if params["select_by"] not in select_by:
+        more = "".join(f" or {name!r}" for name in select_by)
+        checked_measures(params["select_by"], argument="select_by", more=more)
+
+
+def fitting(fit: F) -> F:
+    """Decorates `fit`: what `set_params` changed takes effect, unless the training fails and the old model stays."""
+
+    @functools.wraps(fit)
+    def decorated(self: Estimator, *args: Any, **kwargs: Any) -> Any:
+        check_process()
+        before = self._params, self._loss_options, self._changed
+        if self._changed is not None:
+            self._params, self._loss_options = self._changed._params, self._changed._loss_options
+            self._changed = None
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            self._params, self._loss_options, self._changed = before
+            raise
+
+    return cast(F, decorated)
 
 
 def loss_of(
@@ -113,22 +161,31 @@ def loss_of(
 class Estimator:
     """The base class of the estimators.
 
-    The constructor of a subclass stores its arguments as `_params`, and `fit` sets `model_`, `history_` and
-    `best_epoch_`. `_state` and `_restore` define what a file contains besides these.
+    The constructor of a subclass stores its arguments as `_params`, and `fit`, decorated with `fitting`, sets `model_`,
+    `history_` and `best_epoch_`. `_state` and `_restore` define what a file contains besides these.
     """
 
-    _params: dict[str, Any]
+    _params: dict[str, Any]  # of the model after `fit`
     _loss_options: tuple[str, ...]  # the names of the hyperparameters of the loss among these
+    _changed: Self | None = None  # has the arguments of the next `fit`, if they are others
     model_: tf.keras.Model
     history_: dict[str, list[float]]
     best_epoch_: int | None
 
     def _take(self, given: Mapping[str, Any]) -> None:
-        """Stores the arguments of the constructor, from its `locals()`, as the objects that scikit-learn compares."""
+        """Stores the arguments of the constructor, from its `locals()`, as Python values."""
         options = given["loss_options"]
         others = ("self", "loss_options", "__class__")
-        self._params = {**{name: value for name, value in given.items() if name not in others}, **options}
+        params = {**{name: value for name, value in given.items() if name not in others}, **options}
+        self._params = _arguments.plain(params)
         self._loss_options = tuple(options)
+
+    def _check_patience(self, validation: Any) -> None:
+        """Warns that a given patience has no effect if there is no validation."""
+        default = inspect.signature(type(self)).parameters["patience"].default
+        if validation is None and self._params["patience"] not in (None, default):
+            message = "`patience` has no effect without `validation` or `validation_fraction`: all epochs are trained."
+            warnings.warn(message, stacklevel=4)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.
@@ -136,10 +193,10 @@ class Estimator:
         Args:
           deep: Ignored; scikit-learn's interface has it.
         """
-        return dict(self._params)
+        return dict((self._changed or self)._params)
 
     def set_params(self, **params: Any) -> Self:
-        """Changes arguments of the constructor, for the next `fit`.
+        """Changes arguments of the constructor, for the next `fit`. A fitted model stays as it is.
 
         Args:
           **params: Arguments by name.
@@ -150,8 +207,11 @@ class Estimator:
         Raises:
           ValueError: If an argument is unknown or out of its range.
         """
-        changed = type(self)(**{**self._params, **params})
-        self.__dict__.update(changed.__dict__)
+        changed = type(self)(**{**self.get_params(), **params})
+        if hasattr(self, "model_"):
+            self._changed = changed
+        else:
+            self.__dict__.update(changed.__dict__)
         return self
 
     def __repr__(self) -> str:
@@ -160,7 +220,7 @@ class Estimator:
         text = lambda value: json.dumps(value, default=repr)  # noqa: E731  # files have lists in place of tuples
         changed = [
             f"{name}={value!r}"
-            for name, value in self._params.items()
+            for name, value in self.get_params().items()
             if name not in known or text(value) != text(known[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
@@ -170,6 +230,37 @@ class Estimator:
             raise ValueError("`fit` must be called first.")
         check_process()
         return self.model_
+
+    def _card(self, loss: Any, card: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Returns the entries of the model card of an export that the estimator knows, and the given ones."""
+        training = {**settings_of(self._params), "epochs": len(self.history_.get("loss", ()))}
+        return {"training": training, "loss": loss, **(card or {})}
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Returns the mean NDCG, for scikit-learn's searches.
+
+        Args:
+          X: The data, as for `evaluate`.
+          y: Ignored; scikit-learn's interface has it.
+
+        Returns:
+          The mean over queries or users, in [0, 1].
+
+        Raises:
+          ValueError: As for `evaluate`.
+        """
+        result = self.evaluate(X, measures=["ndcg"])  # type: ignore[attr-defined]
+        return getattr(result, "means", result)["ndcg"].mean
+
+    def __sklearn_tags__(self) -> Any:
+        """Returns scikit-learn's tags, which it asks for."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
+        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Returns what `_restore` needs besides the model, as JSON values and as arrays."""
@@ -212,19 +303,23 @@ class Estimator:
         """
         try:
             with zipfile.ZipFile(path) as file:
-                content = json.loads(_entry(file, _CONTENT))
-                config = json.loads(_entry(file, "config.json"))["config"]  # Keras's
-                with np.load(io.BytesIO(_entry(file, _ARRAYS)), allow_pickle=False) as found:
-                    arrays = dict(found)
+                _check_sizes(file)
+                content = json.loads(file.read(_CONTENT))
+                config = json.loads(file.read("config.json"))["config"]  # Keras's
+                weights = file.getinfo("model.weights.h5").file_size
+                arrays = _arrays(file.read(_ARRAYS))
             if content["estimator"] != cls.__name__:
                 raise ValueError(f"a file of {content['estimator']}")
             estimator = cls(**_deserialized(content["params"]))
             estimator._check(config, content["state"], arrays)
             check_process()
-            model = tf.keras.models.load_model(os.fspath(path), compile=False)
+            with _variables_of_at_most(2 * weights + _SLACK):
+                model = tf.keras.models.load_model(os.fspath(path), compile=False)
             estimator.history_, estimator.best_epoch_ = content["history"], content["best_epoch"]
             estimator._restore(model, content["state"], arrays)
-        except (KeyError, TypeError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+            if content["changed"] is not None:
+                estimator.set_params(**_deserialized(content["changed"]))
+        except _DAMAGES as error:
             reason = " ".join(str(error).split())
             raise ValueError(
                 f"`path` must be a file of `{cls.__name__}.save`, got {os.fspath(path)!r}: {reason}"
@@ -236,16 +331,17 @@ class Estimator:
         content = {
             "estimator": type(self).__name__,
             "params": serialized(self._params),
+            "changed": None if self._changed is None else serialized(self._changed._params),
             "history": self.history_,
             "best_epoch": self.best_epoch_,
             "state": state,
         }
         self.model_.save(os.fspath(path))
-        found = io.BytesIO()
-        np.savez(found, **arrays)  # type: ignore[arg-type]
+        archive = io.BytesIO()
+        np.savez(archive, **arrays)  # type: ignore[arg-type]
         with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
             file.writestr(_CONTENT, json.dumps(content, default=str))
-            file.writestr(_ARRAYS, found.getvalue(), zipfile.ZIP_STORED)
+            file.writestr(_ARRAYS, archive.getvalue(), zipfile.ZIP_STORED)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the arguments, and the content of the file of `save` for a fitted estimator."""
@@ -266,8 +362,39 @@ class Estimator:
         self.__dict__.update(state)
 
 
-def _entry(file: zipfile.ZipFile, name: str) -> bytes:
-    size = file.getinfo(name)
-    if size.file_size > max(_MOST_BYTES, _MOST_RATIO * size.compress_size):
-        raise ValueError(f"the entry {name} expands to {size.file_size:,} bytes")
-    return file.read(name)
+# What damaged files raise.
+_DAMAGES = (KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError, zipfile.BadZipFile)
+
+
+def _check_sizes(file: zipfile.ZipFile, most_ratio: int = _MOST_RATIO) -> None:
+    """Raises an error if an entry expands to far more memory than the file takes."""
+    for entry in file.infolist():
+        if entry.file_size > max(_MOST_BYTES, most_ratio * entry.compress_size):
+            raise ValueError(f"the entry {entry.filename} expands to {entry.file_size:,} bytes")
+
+
+def _arrays(content: bytes) -> dict[str, np.ndarray]:
+    """Returns the arrays of `np.savez`, which does not compress them."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        _check_sizes(file, most_ratio=1)
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+@contextlib.contextmanager
+def _variables_of_at_most(most: int) -> Iterator[None]:
+    """Raises an error, before it takes memory, for the variable with which all are larger than this many bytes."""
+    total = 0
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        nonlocal total
+        if callable(value := kwargs["initial_value"]):
+            with tf.Graph().as_default():  # which computes shapes only
+                value = value()
+            total += value.dtype.size * math.prod(value.shape)
+        if total > most:
+            raise ValueError(f"its configuration has variables of more than {most:,} bytes, and its weights are fewer")
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(create):
+        yield

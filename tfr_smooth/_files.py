@@ -7,6 +7,7 @@ import glob
 import os
 import shutil
 import socket
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ except ImportError:  # Windows
 
 _UNFINISHED = ".unfinished-"
 # Of TensorFlow's checkpoints.
-_LEFTOVERS = ("ckpt-*_temp", "ckpt-*.tempstate*", "checkpoint.tmp*")
+_LEFTOVERS = ("ckpt-*_temp", "ckpt-*.tempstate*")
 
 
 def user_cache(name: str) -> Path:
@@ -73,6 +74,23 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
         raise
     finally:  # The temporary path still exists only after a failure.
         _remove(temporary)
+
+
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Returns whether TensorFlow, which reads checkpoints by patterns, would not find one with this path."""
+    return any(mark in os.fspath(path) for mark in "[]*?\\")
+
+
+@contextlib.contextmanager
+def readable(folder: str) -> Iterator[str]:
+    """Yields a path by which TensorFlow finds the checkpoints of a folder: a link to it if its own is a pattern."""
+    if not is_pattern(folder) or "://" in folder:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as parent:
+        link = Path(parent, "link")
+        link.symlink_to(Path(folder).absolute(), target_is_directory=True)
+        yield os.fspath(link)
 
 
 @contextlib.contextmanager

@@ -26,8 +26,8 @@ class Batch(NamedTuple):
     validity: tf.Tensor
 
 
-# Losses treat larger labels and scores as these, so that products of labels, scores and factors of scores are finite.
-LARGEST_LABEL, LARGEST_SCORE = 1e9, 1e15
+# In losses, larger values count as these, so that products of labels, scores, weights and factors of scores are finite.
+LARGEST_LABEL, LARGEST_SCORE, LARGEST_WEIGHT = 1e9, 1e15, 1e9
 
 
 def bounded(batch: Batch) -> Batch:
@@ -238,22 +238,61 @@ def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> lis
     return [] if check is None else [check]
 
 
-def dense_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor) -> tf.Tensor | None:
-    """Returns the weights as a dense tensor, given the labels passed to `from_keras`."""
-    if not isinstance(sample_weight, tf.RaggedTensor):
-        return sample_weight
-    labels = labels_of(labels)
-    if not isinstance(labels, tf.RaggedTensor):
-        raise ValueError("`sample_weight` must be dense for dense labels, got a tf.RaggedTensor.")
-    with tf.control_dependencies(_check_lengths("sample_weight", sample_weight, labels)):
-        return sample_weight.to_tensor()
+def weights_from_keras(sample_weight: Any, y_true: Any, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns clean weights from what Keras passes.
+
+    Args:
+      sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list], dense, or
+        ragged like the labels).
+      y_true: The labels that were passed to `from_keras`.
+      labels: Clean labels, [batch, list].
+      mask: [batch, list] bool, False for padding and for lists that are excluded.
+
+    Returns:
+      [batch, list] or [batch, 1], in the type of the labels; 0 where the mask is False.
+
+    Raises:
+      ValueError: If `sample_weight` has another shape.
+    """
+    if isinstance(sample_weight, tf.RaggedTensor):
+        y_true = labels_of(y_true)
+        if not isinstance(y_true, tf.RaggedTensor):
+            raise ValueError("`sample_weight` must be dense for dense labels, got a tf.RaggedTensor.")
+        with tf.control_dependencies(_check_lengths("sample_weight", sample_weight, y_true)):
+            sample_weight = sample_weight.to_tensor()
+    weights = _shaped_weights(sample_weight, labels)
+    if weights.shape[1] == 1:
+        mask = tf.reduce_any(mask, axis=1, keepdims=True)
+    return fill(tf.clip_by_value(weights, -LARGEST_WEIGHT, LARGEST_WEIGHT), mask, 0.0)
 
 
-def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def _shaped_weights(sample_weight: Any, labels: tf.Tensor) -> tf.Tensor:
+    """Returns the weights as [batch, list] or [batch, 1]."""
+    weights = squeezed(tf.cast(tf.convert_to_tensor(sample_weight), labels.dtype))
+    shape, (batch, longest) = weights.shape, labels.shape
+    if shape.rank == 0:
+        return tf.fill([tf.shape(labels)[0], 1], weights)
+    if shape.rank is None:
+        weights = tf.reshape(weights, [tf.shape(labels)[0], -1])
+    elif shape.rank == 1:
+        weights = weights[:, tf.newaxis]
+    if weights.shape.rank != 2 or not any(weights.shape.is_compatible_with([batch, size]) for size in (1, longest)):
+        raise ValueError(
+            f"`sample_weight` must have the shape [batch], [batch, 1] or [batch, list] for labels of the shape "
+            f"{labels.shape}, got {shape}."
+        )
+    if weights.shape[1] == 1:
+        return tf.ensure_shape(weights, [batch, 1])
+    if weights.shape[1] is None:  # It may turn out to be 1 at run time.
+        weights *= tf.ones([1, tf.where(tf.equal(tf.shape(weights)[1], 1), tf.shape(labels)[1], 1)], weights.dtype)
+    return tf.ensure_shape(weights, labels.shape)
+
+
+def list_weights(sample_weight: Any, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     r"""Returns the weight of each list.
 
     The weight of a list is the mean of its document weights, weighted by label: $\sum_j w_j y_j / \sum_j y_j$
-    (TF-Ranking's rule). Lists without a relevant document use the unweighted mean.
+    (TF-Ranking's rule). Lists without a relevant document use the unweighted mean. Weights beyond 1e9 count as 1e9.
 
     Args:
       sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]). None
@@ -274,37 +313,15 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
       >>> print(losses.list_weights([[4.0, 8.0, 5.0]], labels, mask).numpy())
       [7.]
     """
-    batch = tf.shape(labels)[:1]
     if sample_weight is None:
-        return tf.ones(batch, labels.dtype)
-    weights = squeezed(tf.cast(tf.convert_to_tensor(sample_weight), labels.dtype))
-    shape = weights.shape
-    if shape.rank == 0:
-        return tf.broadcast_to(weights, batch)
-    if shape.rank == 1:
-        weights = weights[:, tf.newaxis]
-    rows, columns = labels.shape[0], labels.shape[1]
-    fits = weights.shape.rank is None or (
-        weights.shape.rank == 2
-        and (weights.shape.is_compatible_with([rows, 1]) or weights.shape.is_compatible_with([rows, columns]))
-    )
-    if not fits:
-        raise ValueError(
-            f"`sample_weight` must have the shape [batch], [batch, 1] or [batch, list] for labels of the shape "
-            f"{labels.shape}, got {shape}."
-        )
-    if weights.shape.rank is not None and weights.shape[1] == 1:
+        return tf.ones(tf.shape(labels)[:1], labels.dtype)
+    weights = weights_from_keras(sample_weight, labels, labels, mask)
+    if weights.shape[1] == 1:
         return weights[:, 0]
-    if weights.shape.rank is None:
-        weights = tf.reshape(weights, [batch[0], -1])
-    if weights.shape[1] is None and columns != 1:
-        # The shape may turn out to be [batch, 1] at run time.
-        weights *= tf.ones([1, tf.where(tf.equal(tf.shape(weights)[1], 1), tf.shape(labels)[1], 1)], weights.dtype)
-    weights = fill(tf.ensure_shape(weights, labels.shape), mask, 0.0)
-    total = tf.reduce_sum(labels, axis=1)
-    by_label = tf.math.divide_no_nan(tf.reduce_sum(weights * labels, axis=1), total)
-    mean = tf.reduce_sum(weights, axis=1) / count(mask, labels.dtype)[:, 0]
-    return tf.where(total > 0.0, by_label, mean)
+    total = tf.reduce_sum(labels, axis=1, keepdims=True)
+    # Divided before they are multiplied, so that no product overflows.
+    shares = tf.where(total > 0.0, tf.math.divide_no_nan(labels, total), tf.cast(mask, labels.dtype))
+    return tf.reduce_sum(weights * shares, axis=1) / tf.where(total > 0.0, 1.0, count(mask, labels.dtype))[:, 0]
 
 
 def fill(values: tf.Tensor, mask: tf.Tensor, padding: float) -> tf.Tensor:
@@ -314,6 +331,12 @@ def fill(values: tf.Tensor, mask: tf.Tensor, padding: float) -> tf.Tensor:
     if padding == 0.0:  # XLA would materialize the array of `tf.fill`, which is large for pairs.
         return tf.compat.v1.where(mask, values, tf.zeros_like(values))
     return tf.compat.v1.where(mask, values, tf.fill(tf.shape(values), tf.constant(padding, values.dtype)))
+
+
+def product(losses: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the product of losses and weights, finite for finite losses and bounded weights."""
+    largest = losses.dtype.max / 1e4 / tf.maximum(tf.abs(weights), 1.0)
+    return weights * clipped(losses, largest)
 
 
 def length(scores: tf.Tensor) -> tf.Tensor | int:

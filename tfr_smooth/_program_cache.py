@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -49,43 +50,25 @@ def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
       >>> programs = tfr_smooth.cache_programs(tempfile.mkdtemp())
     """
     flags, setting = os.environ.get("TF_XLA_FLAGS", ""), os.environ.get("TFR_SMOOTH_PROGRAMS", "")
+    version = tuple(map(int, tf.__version__.split(".")[:2]))
     # Instead of flags, the variable may contain the path of a file with flags.
-    if setting == "off" or _FLAG in flags or (flags and not flags.startswith("-")):
-        return None
-    if tuple(map(int, tf.__version__.split(".")[:2])) < _OLDEST_TENSORFLOW:
+    if setting == "off" or version < _OLDEST_TENSORFLOW or _FLAG in flags or (flags and not flags.startswith("-")):
         return None
     programs = Path(folder or setting or _files.user_cache("programs")).absolute() / _key(flags)
     try:
         programs.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=programs) as file:
             file.write(bytes(_BYTES_FREE))
-        for path in programs.parent.glob("*/*"):
-            if path.stat().st_mtime < time.time() - _SECONDS_KEPT:
-                path.unlink()
-        for path in programs.glob("*.pb"):
-            if not _is_sound(path):
-                path.unlink()
-                _hash_of(path).unlink(missing_ok=True)
     except OSError:
         return None
+    for path in programs.parent.glob("*/*"):
+        with contextlib.suppress(OSError):  # such as a file that another process has removed
+            is_program = path.parent == programs and path.suffix == ".pb"
+            if path.stat().st_mtime < time.time() - _SECONDS_KEPT or (is_program and not _is_sound(path)):
+                path.unlink()
+                _hash_of(path).unlink(missing_ok=True)
     os.environ["TF_XLA_FLAGS"] = f'{flags} {_FLAG}="{programs}" {_ONLY_CPU}'.strip()
     return programs
-
-
-def _key(flags: str) -> str:
-    """Returns a folder name for all that a program depends on beyond the computation, which TensorFlow compares."""
-    parts = (flags, os.environ.get("XLA_FLAGS", ""), tf.version.GIT_VERSION, _processor())
-    return f"{tf.__version__}-{__version__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
-
-
-def _processor() -> tuple[str, ...]:
-    """Returns the model and the instructions of the processor, or else the name of the machine."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return platform.machine(), platform.processor(), platform.node()
-    names = ("model name", "CPU part", "flags", "Features")
-    return platform.machine(), *sorted({line for line in lines if line.startswith(names)})
 
 
 def _is_sound(path: Path) -> bool:
@@ -97,13 +80,23 @@ def _is_sound(path: Path) -> bool:
     digest = hashlib.sha256(content).hexdigest()
     if kept.exists():
         return kept.read_text(encoding="utf-8") == digest
-    try:
+    with contextlib.suppress(message.DecodeError):
         empty_pb2.Empty().ParseFromString(content)  # all fields are unknown ones
-    except message.DecodeError:
-        return False
-    _files.write_text(kept, [digest])
-    return bool(content)
+        _files.write_text(kept, [digest])
+        return bool(content)
+    return False
 
 
 def _hash_of(path: Path) -> Path:
     return path.with_suffix(".sha256")
+
+
+def _key(flags: str) -> str:
+    """Returns a folder name for all that a program depends on beyond the computation, which TensorFlow compares."""
+    cpu, names = Path("/proc/cpuinfo"), ("model name", "CPU part", "flags", "Features")
+    if cpu.exists():
+        processor = sorted({line for line in cpu.read_text("utf-8").splitlines() if line.startswith(names)})
+    else:  # not Linux
+        processor = [platform.processor(), platform.node()]
+    parts = flags, os.environ.get("XLA_FLAGS", ""), tf.version.GIT_VERSION, platform.machine(), processor
+    return f"{tf.__version__}-{__version__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"

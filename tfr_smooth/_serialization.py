@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
 PACKAGE = "tfr_smooth"
 T = TypeVar("T", bound="Restorable")
+C = TypeVar("C", bound=type)
 
 # The class decorator that registers a class of this library with Keras.
 register = tf.keras.utils.register_keras_serializable(package=PACKAGE)
+
+
+class Registry(dict[str, type[T]]):
+    """Classes by name. A class adds itself where it is defined, by the decorator `@REGISTRY.register("name")`."""
+
+    def register(self, name: str) -> Callable[[C], C]:
+        """Returns a class decorator that adds the class under this name, and registers it with Keras."""
+
+        def add(registered_class: C) -> C:
+            self[name] = register(registered_class)
+            return registered_class
+
+        return add
 
 
 class Restorable:
@@ -94,13 +108,13 @@ def deserialize(value: Any) -> Any:
         return [deserialize(each) for each in value]
     if not (isinstance(value, dict) and {"class_name", "config"} <= set(value)):
         return value
-    name, found = registered(value)
-    if found is None:
+    name, known = registered(value)
+    if known is None:
         raise ValueError(
             "`class_name` must be a class of tfr_smooth, or one registered with "
             f"tf.keras.utils.register_keras_serializable, got {name!r}."
         )
-    return found if inspect.isfunction(found) else found.from_config(dict(value["config"]))
+    return known if inspect.isfunction(known) else known.from_config(dict(value["config"]))
 
 
 def registered(config: Mapping[str, Any]) -> tuple[Any, Any]:

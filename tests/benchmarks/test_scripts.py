@@ -4,13 +4,10 @@ import json
 import os
 import re
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from tests import helpers
 from tests.documents import ROOT, read
-from tfr_smooth import losses
 
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.
@@ -29,6 +26,7 @@ SCRIPTS = {
     "sizes": QUICK + "--names=approx_ndcg --sizes=10 --losses=10 --lists=2 --documents=12",
     "smoothi": QUICK + "--shapes=4x6 --metrics=ndcg",
     "softndcg": QUICK + "--shapes=4x6 --only_ours=",
+    "softrank_errors": "--threads=1 --lengths=4 --sigmas=1 --steps=0,1 --draws=100",
 }
 
 
@@ -112,43 +110,3 @@ def test_rerankers_have_a_rate(tmp_path):
     report, _ = run("rerankers.py", flags, tmp_path)
     assert {result["what"]: result["pairs"] for result in report["results"]} == {"reranking": 32, "training": 32}
     assert all(result["milliseconds"]["ours"] > 0.0 for result in report["results"])
-
-
-def test_programs_for_machines_without_tensorflow_are_written_without_jax(tmp_path):
-    (tmp_path / "jax.py").write_text("raise ModuleNotFoundError")
-    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    helpers.check_run("benchmarks/gpu_programs.py", f"--write={tmp_path / 'gpu'}", "--shapes=4x6", **environment)
-    with np.load(tmp_path / "gpu/approx_ndcg_4x6.npz") as file:
-        loss = losses.ApproxNDCGLoss(alpha=10.0, reduction="sum")
-        expected = helpers.value_and_gradient(loss, file["labels"], file["scores"])
-        np.testing.assert_allclose(file["value"], expected[0], rtol=1e-6)
-        np.testing.assert_allclose(file["gradient"], expected[1], atol=1e-6)
-    done = helpers.run_python("benchmarks/gpu_programs.py", f"--run={tmp_path / 'gpu'}", **environment)
-    message = "--run needs JAX: pip install jax, or jax[cuda13] for a GPU.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
-
-
-def test_real_tables_compare_both_sides(tmp_path):
-    random = np.random.default_rng(0)
-    codes = [f"C{number}" for number in range(8)]
-    years = [*range(2005, 2017)]
-    songs = pd.DataFrame([(year, code) for year in years for code in codes], columns=["year", "country"])
-    for name in ("song", "performer", "composers", "lyrics"):
-        songs[name] = random.choice(["some red words", "other blue words", "words"], len(songs))
-    songs["final_running_order"] = songs["semifinal_running_order"] = random.integers(1, 9, len(songs))
-    songs.to_csv(tmp_path / "contestants.csv.gz", index=False)
-    votes = songs[["year", "country"]].rename(columns={"country": "to_country"})
-    votes = votes.merge(pd.DataFrame({"from_country": codes[:4]}), how="cross").assign(round="final")
-    votes["total_points"] = random.integers(0, 13, len(votes))
-    votes.to_csv(tmp_path / "votes.csv.gz", index=False)
-    pd.DataFrame({"country": codes, "region": "East"}).to_csv(tmp_path / "countries.csv.gz", index=False)
-    flags = (
-        "--table=eurovision",
-        f"--data={tmp_path}",
-        f"--output={tmp_path / 'values.csv'}",
-        "--trials=1",
-        "--seeds=1",
-    )
-    helpers.check_run(ROOT / "benchmarks" / "real_tables.py", *flags)
-    values = pd.read_csv(tmp_path / "values.csv", index_col="query")
-    assert list(values) == ["Ranker", "LightGBM"] and len(values) == 8 and (values > 0.1).all(axis=None)

@@ -5,9 +5,10 @@ import pytest
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
+from experiments.click_simulation import ClickLog, User, simulate
 from tfr_smooth import clicks
 
-USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
+USER = User(eta=1.0, noise=0.1, max_label=2)
 TRUE = USER.propensities(5)
 
 
@@ -21,7 +22,7 @@ def documents():
 
 def simulated(documents, scores, user=USER, num_sessions=20_000, seed=0):
     labels, queries, _ = documents
-    return clicks.simulate(labels, queries, scores, user, num_sessions=num_sessions, topn=5, seed=seed)
+    return simulate(labels, queries, scores, user, num_sessions=num_sessions, topn=5, seed=seed)
 
 
 def two_rankers(documents):
@@ -30,7 +31,7 @@ def two_rankers(documents):
     shown = np.isin(np.arange(300), logs[0].rows)
     others = np.where(shown, np.random.default_rng(1).random(300), -1.0)
     logs.append(simulated(documents, others, seed=1))
-    return clicks.ClickLog(*map(np.concatenate, zip(*logs, strict=True)))
+    return ClickLog(*map(np.concatenate, zip(*logs, strict=True)))
 
 
 def test_random_rankings_give_the_propensities(documents):
@@ -48,7 +49,7 @@ def test_a_ranking_by_relevance_confounds_click_through_rates_but_not_em(documen
     np.testing.assert_allclose(model.propensities, TRUE, atol=0.03)
     shown = np.isfinite(model.relevance)
     np.testing.assert_array_equal(np.flatnonzero(shown), np.unique(log.rows))
-    errors = model.relevance[shown] - USER.attractiveness(documents[0])[shown]
+    errors = model.relevance[shown] - USER.attraction(documents[0])[shown]
     assert np.sqrt(np.mean(errors**2)) < 0.05
 
 
@@ -56,7 +57,7 @@ def test_no_em_step_lowers_the_likelihood_and_the_truth_has_no_higher_one(docume
     log = simulated(documents, documents[2], num_sessions=2000)
     found = clicks.fit_position_based(log.rows, log.positions, log.clicks, steps=200)
     assert (np.diff(found.log_likelihoods) > -1e-12).all()
-    rates = TRUE[log.positions - 1] * USER.attractiveness(documents[0])[log.rows]
+    rates = TRUE[log.positions - 1] * USER.attraction(documents[0])[log.rows]
     truth = np.mean(np.where(log.clicks, np.log(rates), np.log1p(-np.minimum(rates, 1.0 - 1e-12))))
     assert found.log_likelihoods[-1] > truth
     first = np.mean(np.where(log.clicks, np.log(0.25), np.log(0.75)))
@@ -72,7 +73,7 @@ def test_regression_em_generalizes_over_documents_with_the_same_features(documen
         log.rows, log.positions, log.clicks, features=one_hot, regressor=LinearRegression(), steps=100
     )
     np.testing.assert_allclose(model.propensities, TRUE, atol=0.04)
-    np.testing.assert_allclose(model.relevance, USER.attractiveness(labels), atol=0.08)
+    np.testing.assert_allclose(model.relevance, USER.attraction(labels), atol=0.08)
     # Without the features, the same log does not identify them.
     without = clicks.fit_position_based(log.rows, log.positions, log.clicks, steps=300)
     assert np.abs(without.propensities - TRUE).max() > 0.08
@@ -96,9 +97,9 @@ def test_regression_em_weights_documents_by_their_sessions():
 
 
 def test_affine_corrections_remove_trust_bias_and_inverse_propensities_do_not(documents):
-    user = clicks.TrustBias(eta=1.0, noise=0.1, max_label=2, trust=0.6)
+    user = User(eta=1.0, noise=0.1, max_label=2, trust=0.6)
     log = simulated(documents, documents[2], user, num_sessions=100_000)
-    truth = user.attractiveness(documents[0])
+    truth = user.attraction(documents[0])
     columns = (log.rows, log.positions, log.clicks)
     corrected = clicks.relevance_from_clicks(*columns, user.propensities(5), user.offsets(5))
     inverse = clicks.relevance_from_clicks(*columns, USER.propensities(5))

@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import re
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,13 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models
-from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, Text, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
-PRICE = Column(name="price", kind="number", fill=2.5, has_missing=True)
-NEW = Column(name="new", kind="boolean", fill=0.25)
-BRAND = Column(name="brand (short)", kind="category", has_missing=True, categories=("b", "ä", "a"))
-DAY = Column(name="day", kind="date", fill=19000.5, has_missing=True)
+PRICE = Number(name="price", fill=2.5, has_missing=True)
+NEW = Boolean(name="new", fill=0.25)
+BRAND = Category(name="brand (short)", has_missing=True, categories=("b", "ä", "a"))
+DAY = Date(name="day", fill=19000.5, has_missing=True)
 COLUMNS = [BRAND, PRICE, DAY, NEW]
 NAMES = ["brand (short)"] * 4 + ["price"] * 2 + ["day"] * 2 + ["new"]
 # Brand, price, day, new -> features.
@@ -53,7 +54,7 @@ def test_features_are_those_of_the_definition(shape):
 
 
 def test_a_date_is_exact_to_the_second_a_century_from_now():
-    column = Column(name="day", kind="date", fill=50000.0)
+    column = Date(name="day", fill=50000.0)
     seconds = 50000 * 86400 + np.arange(-3, 4, dtype=np.int64)
     found = TableFeatures([column])({"day": seconds}).numpy()[:, 0]
     np.testing.assert_allclose(found * 86400, np.arange(-3, 4), rtol=1e-4)
@@ -87,7 +88,8 @@ def reference(frame, columns):
             if column.kind in ("id", "set", "text"):
                 parts = [] if missing else [value] if column.kind == "id" else value
                 if column.kind == "text" and not missing:
-                    words = [word for word in re.split(r"\W+", value.lower()) if word]
+                    text = unicodedata.normalize("NFKD", value.lower())
+                    words = re.findall(r"[\w\u0301]+", text)
                     parts = words + [f"{first} {second}" for first, second in itertools.pairwise(words)]
                 places = {text: place for place, text in enumerate(column.categories, start=2)}
                 codes = [places.get(part, 1) for part in parts]
@@ -104,6 +106,25 @@ def reference(frame, columns):
             features += [float(missing)] * column.has_missing
         rows.append(features)
     return np.array(rows, np.float32)
+
+
+@pytest.mark.parametrize(
+    "text", ["Café Ünal", "हिन्दी में क़लम", "İstanbul'da ılık", "Ο Σίσυφος ΌΠΩΣ", "ภาษาไทย", "東京の本", "Ｗide"]
+)
+def test_all_forms_of_a_text_have_the_codes_learned_from_one(text):
+    (column,) = infer_columns(pd.DataFrame({"x": [text] * 5}), kinds={"x": "text"})
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    codes = TableFeatures([column])({"x": tf.constant([*forms, text.upper(), text.lower()])}).numpy()
+    assert (codes == codes[0]).all() and set(codes[0]) == {*range(2, 2 + len(column.categories))}
+
+
+@pytest.mark.parametrize(
+    "other, expected", [("cafe\u0301 noir", [1 / 3, 1 / 3]), ("में noir", [0.0, 0.0]), ("cafe", [0, 0])]
+)
+def test_matches_compare_whole_words(other, expected):
+    columns = [Text(name=name, length=9, categories=("a",)) for name in "xy"]
+    features = TableFeatures(columns, matches=[("x", "y")])({"x": tf.constant(["CAFÉ मुं"]), "y": tf.constant([other])})
+    np.testing.assert_allclose(features[0, -2:], expected)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -197,7 +218,7 @@ def test_columns_of_the_list_are_repeated():
 @pytest.mark.parametrize("copied", ["file", "config", "deepcopy"])
 def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
     if stacked:
-        model = table_scorer([PRICE, Column(name="2", kind="number")], stacked=True)
+        model = table_scorer([PRICE, Number(name="2")], stacked=True)
         inputs = {"features": tf.constant([[[1.0, 2.0], [np.nan, -4.0]]])}
     else:
         model, inputs = table_scorer(query_columns=["day"]), {**finite_raw(), "mask": MASK}
@@ -236,7 +257,7 @@ def test_a_model_of_raw_columns_is_trained():
     [
         (lambda: TableFeatures([]), "`columns` must be at least one column, with unique names, got []."),
         (lambda: TableFeatures([NEW, NEW]), "`columns` must be at least one column, with unique names, got ['n"),
-        (lambda: TableFeatures([{"name": "x", "kind": "y"}]), "`kind` must be one of 'number', 'boolean', 'cat"),
+        (lambda: TableFeatures([{"name": "x", "kind": "y"}]), "`kind` must be one of 'boolean', 'category', 'date"),
         (lambda: TableFeatures(["x"]), "`columns` must be an instance of tfr_smooth.columns.Column, got 'x'."),
         (lambda: TableFeatures([NEW], stacked=True), "`stacked` must be False unless all columns are numbers"),
         (lambda: TableFeatures(COLUMNS).call({"new": 1}), "`inputs` must contain the column 'brand (short)', "),
@@ -244,7 +265,7 @@ def test_a_model_of_raw_columns_is_trained():
         (lambda: table_scorer(query_columns=["x"]), "`query_columns` must be names of some of the columns, not all"),
         (lambda: table_scorer([NEW], query_columns=["new"]), "`query_columns` must be names of some of the columns"),
         (lambda: table_scorer([PRICE], stacked=True, query_columns=["price"]), "`query_columns` must be () for a"),
-        (lambda: table_scorer([Column(name="mask", kind="number")]), "`table_features` must have no column with"),
+        (lambda: table_scorer([Number(name="mask")]), "`table_features` must have no column with"),
         (lambda: models.TableScorer(None, None), "`table_features` must be an instance of tfr_smooth.columns.Table"),
     ],
 )

@@ -349,6 +349,28 @@ def test_taken_queries_share_the_columns():
     assert taken.summary()[:4] == (2, 4, 3, 3)
 
 
+def test_samples_keep_the_relevant_documents_and_some_others_in_order():
+    random = np.random.RandomState(0)
+    labels, qid = random.randint(-1, 2, 600).clip(0).astype(np.float32), random.randint(0, 9, 600)
+    lists = from_arrays(np.arange(600.0)[:, None], labels, qid).take([4, 1, 7])
+    samples = [lists.sample(10, seed=seed) for seed in (0, 0, 1)]
+    assert samples[0].digest() == samples[1].digest() != samples[2].digest()
+    for query, kept in enumerate(np.split(samples[0].rows, samples[0].starts[1:-1])):
+        all_rows = lists.take([query]).rows
+        assert (np.diff(kept) > 0).all() and set(kept) <= set(all_rows)
+        assert set(kept[labels[kept] > 0]) == set(all_rows[labels[all_rows] > 0])
+        assert (labels[kept] == 0).sum() == 10
+    assert lists.sample(10**6).digest() == lists.digest()
+    kept = [lists.sample(10, seed=seed).rows for seed in range(300)]
+    chosen = np.bincount(np.concatenate(kept), minlength=600)[lists.take([0]).rows]
+    others = chosen[labels[lists.take([0]).rows] == 0]
+    assert abs(others - 3000 / len(others)).max() < 5 * np.sqrt(3000 / len(others))
+    with pytest.raises(ValueError, match="`negatives` must be an integer >= 1, got 0"):
+        lists.sample(0)
+    with pytest.raises(ValueError, match="`negatives` requires lists with labels, got none"):
+        from_arrays(np.ones([2, 1]), None, [0, 0]).sample(1)
+
+
 def arrays(**changed):
     given = {"features": [[0.0], [1.0]], "labels": [0, 1], "qid": ["a", "a"], **changed}
     return lambda: from_arrays(**given)

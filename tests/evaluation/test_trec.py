@@ -358,6 +358,7 @@ print(found == zero, *found["q"].values(), found["r"]["ndcg_cut_5"])
 """
 
 
+@pytest.mark.slow
 def test_labels_below_0_are_not_relevant():
     """In a process of its own, since pytrec_eval may never return for the NDCG of a query with negative labels only."""
     equal, *values, ndcg = helpers.check_run("-c", ONLY_NEGATIVE).split()

@@ -84,7 +84,7 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     output = tmp_path / "output"
     flags = [f"--train={tmp_path}/train.txt", f"--test={tmp_path}/test.txt", f"--output_dir={output}", "--dim=4"]
-    flags += ["--warm_start_epochs=4", "--epochs=1", '--loss_args={"alpha": 2.0}', "--baselines=popularity ease"]
+    flags += ["--softmax_epochs=4", "--epochs=1", '--loss_args={"alpha": 2.0}', "--baselines=popularity ease"]
     helpers.check_run("examples/recommend.py", *flags)
     measured = json.loads((output / "metrics.json").read_text())
     assert set(measured["baselines"]) == {"popularity", "ease"}

@@ -13,11 +13,9 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
-from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from tests import helpers
 from tests.documents import ROOT
-from tests.serving.conftest import example
 from tests.serving.test_page import tensors
 from tfr_smooth import models, serving
 
@@ -62,13 +60,6 @@ def grpc_server(run):
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(values))
             return response
 
-        def Regress(self, request, context):
-            examples = [example.SerializeToString() for example in request.input.example_list.examples]
-            response = RegressionResponse()
-            for value in run(request.model_spec.signature_name, {"inputs": examples})["outputs"]:
-                response.result.regressions.add(value=value)
-            return response
-
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
     port = server.add_insecure_port("localhost:0")
@@ -85,9 +76,6 @@ def rest_server(run):
             model, _, method = self.path.removeprefix("/v1/models/").partition(":")
             if model != "ranker":
                 content = {"error": "Servable not found for request"}
-            elif method == "regress":
-                examples = [example(**each).SerializeToString() for each in body["examples"]]
-                content = {"results": run(body["signature_name"], {"inputs": examples})["outputs"]}
             else:
                 outputs = run(body["signature_name"], tensors(body, list(body["inputs"])))
                 content = {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
@@ -101,7 +89,7 @@ def rest_server(run):
         server.shutdown()
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "rank", "predict", "regress"])
+@pytest.mark.parametrize("signature", ["serving_default", "rank", "predict"])
 def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, grpc_server, rest_server):
     expected = MODEL(FEATURES["7"][np.newaxis]).numpy()[0]
     with grpc.insecure_channel(grpc_server) as channel:

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 def command(folder, *flags):
     given = [f"--{name}={folder / 'made_up' / name}" for name in ("docs", "queries", "qrels")]
-    lengths = ["--length=16", "--query_length=6", "--depth=15", "--folds=3", "--epochs=1"]
+    lengths = ["--length=16", "--query_length=6", "--topn=15", "--folds=3", "--epochs=1"]
     return [SCRIPT, *given, f"--model_dir={folder / 'bert'}", *lengths, *flags]
 
 

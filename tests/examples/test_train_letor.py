@@ -22,8 +22,8 @@ def files(tmp_path_factory):
 
 
 PAPER = (
-    *("--members=1", "--hidden=16", "--batch_size=16", "--learning_rate=0.01", "--schedule=constant", "--warm_start=0"),
-    *("--normalization=none", "--batch_norm=true", "--dropout=0", "--weight_decay=0"),
+    *("--members=1", "--hidden=16", "--batch_size=16", "--learning_rate=0.01", "--schedule=constant"),
+    *("--softmax_epochs=0", "--normalization=none", "--batch_norm=true", "--dropout=0", "--weight_decay=0"),
 )
 
 
@@ -87,12 +87,13 @@ def test_no_flag_is_needed_but_the_files(files, tmp_path):
 
 @pytest.mark.slow
 def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
-    arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--warm_start=0")
+    arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--softmax_epochs=0")
     for epochs in (1, 2):
         printed = run(files, tmp_path, *arguments, f"--epochs={epochs}", recipe=[])
     assert printed.count("Resuming after 1 finished epochs") == 1
     params = tfr_smooth.Ranker.load(tmp_path / "best.keras").get_params()
-    assert params == tfr_smooth.Ranker(hidden=[8], members=2, epochs=2, schedule="constant", warm_start=0).get_params()
+    given = {"hidden": [8], "members": 2, "epochs": 2, "schedule": "constant", "softmax_epochs": 0}
+    assert params == tfr_smooth.Ranker(**given).get_params()
     assert tf.saved_model.contains_saved_model(tmp_path / "export" / "2")
 
 

@@ -24,9 +24,9 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_personal_models_find_the_groups_of_users(name):
     model = Implicit(MODELS[name]()).fit(TRAIN)
-    scores = model.scores([0, 5])
+    scores = model.predict([0, 5])
     assert scores.shape == (2, 30) and scores.dtype == np.float32 and np.isfinite(scores).all()
-    np.testing.assert_allclose(model.scores([5])[0], scores[1], rtol=1e-5)
+    np.testing.assert_allclose(model.predict([5])[0], scores[1], rtol=1e-5)
 
     def recall(scorer):
         return recommendation.evaluate(scorer, TEST, seen=TRAIN, measures="recall_5").means["recall_5"].mean
@@ -36,7 +36,7 @@ def test_personal_models_find_the_groups_of_users(name):
 
 def test_the_scores_of_factors_are_their_products():
     model = AlternatingLeastSquares(factors=4, random_state=0)
-    scores = Implicit(model).fit(TRAIN).scores([3])
+    scores = Implicit(model).fit(TRAIN).predict([3])
     np.testing.assert_allclose(scores[0], model.item_factors @ model.user_factors[3], rtol=1e-5, atol=1e-6)
     recommended, values = model.recommend(
         3, TRAIN.matrix[[3]].astype(np.float32), N=5, filter_already_liked_items=False

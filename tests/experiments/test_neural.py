@@ -32,15 +32,6 @@ def test_unknown_and_invalid_settings_raise():
     RANKERS["soft_ndcg"].check({"discount": {"alpha": 0.5}})
 
 
-def test_the_setting_recipe_stands_for_the_defaults_of_the_ranker():
-    expanded = {**RANKER.defaults, **RANKER.expanded({"recipe": "default"})}
-    default = tfr_smooth.Ranker(**expanded)
-    assert default.get_params() == {**tfr_smooth.Ranker().get_params(), **default.get_params()}
-    for name, value in tfr_smooth.Ranker().get_params().items():
-        assert default.get_params()[name] == value, name
-    assert RANKER.expanded({"recipe": "paper"}) == {}
-
-
 def test_the_searched_values_are_those_of_hyperparameters():
     for name in losses.NAMES:
         searched = RANKERS[name].searched

@@ -103,23 +103,6 @@ def test_tables_are_formatted_in_every_style():
     assert "baseline" in tables.format_p_values(comparison)
 
 
-TITLES = {
-    "smoothi_ndcg": "SmoothI-NDCG",
-    "approx_ndcg (alpha=1.0) + bm25": "ApproxNDCG (alpha=1.0) + BM25",
-    "soft_precision (topn=5)": "SoftPrecision (topn=5)",
-    "softsort_map (ensemble)": "SoftSort-MAP (ensemble)",
-    "lambda_loss": "LambdaLoss",
-    "list_mle": "ListMLE",
-    "lambdamart": "LambdaMART",
-    "my_label + first stage": "my_label + first stage",
-}
-
-
-@pytest.mark.parametrize("label", TITLES)
-def test_rankers_are_named_as_in_papers(label):
-    assert ranker_title(label) == TITLES[label]
-
-
 def test_titles_are_distinct_and_no_identifiers():
     titles = [*map(ranker_title, RANKERS)]
     assert len(set(titles)) == len(titles)

@@ -50,7 +50,7 @@ def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
     labels, scores = map(tf.constant, a_batch(batch=lists, length=11))
     mask, gains = labels >= 0.0, tf.nn.relu(labels)
     sums = losses.NDCGLambdaWeight().rank_sums(16)
-    constants = labels, mask, gains, sums, tf.constant(2.0), tf.constant(False)
+    constants = labels, mask, labels, gains, sums, tf.constant(2.0), tf.constant(False)  # weights by label
 
     def loss(_, scores, __=None):
         return pairwise._weighted_logistic.__wrapped__(scores, *constants)  # not the trace that all losses share

@@ -167,19 +167,6 @@ def test_a_gain_may_be_any_function(ranking):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@quick_or_slow(SAMPLE, quick=("list_mle",))
-def test_forward_mode_equals_reverse_mode(name):
-    subject = checks.SUBJECTS[name]
-    labels, scores = (array.astype(np.float64) for array in a_batch(length=6))
-    loss = subject.each(**subject.converged)
-    direction = np.random.RandomState(1).randn(*scores.shape)
-    expected = np.sum(value_and_gradient(loss, labels, scores)[1] * direction, axis=1)
-    scores = tf.constant(scores)
-    with tf.autodiff.ForwardAccumulator(scores, tf.constant(direction)) as accumulator:
-        value = loss(labels, scores)
-    np.testing.assert_allclose(accumulator.jvp(value), expected, rtol=1e-5, atol=1e-8)
-
-
 @sample
 def test_an_eager_call_copies_nothing_to_the_host(name, monkeypatch):
     labels, scores = map(tf.constant, a_batch(length=6))

@@ -87,7 +87,7 @@ def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
 
 def test_ragged_weights_of_dense_labels_raise():
     with pytest.raises(ValueError, match="`sample_weight` must be dense for dense labels, got a tf.RaggedTensor"):
-        _padded.dense_weights(ragged([[1.0]]), tf.zeros([1, 1]))
+        _padded.weights_from_keras(ragged([[1.0]]), *[tf.zeros([1, 1])] * 2, tf.ones([1, 1], tf.bool))
 
 
 # ---- Weights

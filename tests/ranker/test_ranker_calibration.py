@@ -51,7 +51,7 @@ def test_files_pickles_and_exports_give_the_predictions(calibrated, tmp_path):
     for restored in (tfr_smooth.Ranker.load(tmp_path / "ranker.keras"), pickle.loads(pickle.dumps(calibrated))):
         np.testing.assert_array_equal(restored.predict(TEST), expected)
     loaded = tf.saved_model.load(calibrated.export(tmp_path / "export", warmup_list_sizes=()))
-    arrays = column_arrays(TEST, calibrated.inputs_.layer.columns)
+    arrays = column_arrays(TEST, calibrated.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     exported = loaded.signatures["serving_default"](**inputs)["scores"]
     np.testing.assert_allclose(exported.numpy()[0], expected, atol=1e-6)

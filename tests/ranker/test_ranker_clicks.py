@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 import tfr_smooth
-from tfr_smooth import clicks, data
+from experiments.click_simulation import User, simulate
+from tfr_smooth import data
 
-USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
+USER = User(eta=1.0, noise=0.1, max_label=2)
 SMALL = {"loss": "softmax", "hidden": [8], "members": 1, "epochs": 3, "verbose": False}
 
 
@@ -23,7 +24,7 @@ def documents(seed):
 def click_log():
     """Clicks on rankings by the column "b", which is not relevant."""
     frame = documents(0)
-    log = clicks.simulate(frame["click"], frame["session"], frame["b"], USER, num_sessions=1500)
+    log = simulate(frame["click"], frame["session"], frame["b"], USER, num_sessions=1500)
     shown = frame.iloc[log.rows].reset_index(drop=True)
     shown["session"], shown["click"] = log.sessions, log.clicks.astype(int)
     shown["propensity"] = USER.propensities(10)[log.positions - 1]
@@ -41,7 +42,7 @@ def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
     found = {name: each.evaluate(test)["ndcg"].mean for name, each in {"biased": biased, "ranker": ranker}.items()}
     assert found["ranker"] > 0.97 > 0.93 > found["biased"]
     # The propensity is no feature, and true labels can select the epoch.
-    assert [column.name for column in ranker.inputs_.layer.columns] == ["a", "b", "c"]
+    assert [column.name for column in ranker.features_.columns] == ["a", "b", "c"]
     ranker.save(tmp_path / "ranker.keras")
     loaded = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     np.testing.assert_allclose(loaded.predict(test), ranker.predict(test.drop(columns=["click", "session"])), rtol=1e-5)

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import _keras, evaluation, models, training
-from tfr_smooth.columns import column_arrays
-from tfr_smooth.columns import columns as table_columns
+from tfr_smooth.columns import codes, column_arrays
 
 QUICK = {"members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
 WORDS = np.array([f"word{number}" for number in range(12)])
@@ -23,7 +22,7 @@ def table(kind, queries=150, documents=8, seed=0):
     if kind == "id":
         frame["item"] = random.integers(10**12, 10**12 + 30, rows)  # float32 would not keep them apart
         relevance = np.random.default_rng(1).normal(size=30)[frame["item"] - 10**12]
-        options = {"columns": {"item": "id"}}
+        options = {"kinds": {"item": "id"}}
     elif kind == "set":
         frame["tags"] = [list(random.choice(WORDS, random.integers(0, 4), replace=False)) for _ in range(rows)]
         relevance = np.array([("word3" in tags) - 1.0 * ("word5" in tags) for tags in frame["tags"]])
@@ -31,7 +30,7 @@ def table(kind, queries=150, documents=8, seed=0):
         tags = [list(random.choice(WORDS, 3, replace=False)) for _ in range(rows)]
         frame["tags"] = ["; ".join(each) for each in tags]
         relevance = np.array([("word3" in each) - 1.0 * ("word5" in each) for each in tags])
-        options = {"columns": {"tags": "set:;"}}
+        options = {"kinds": {"tags": "set:;"}}
     elif kind == "text":
         frame["title"] = [" ".join(random.choice(WORDS, 4)).capitalize() + "!" for _ in range(rows)]
         relevance = frame["title"].str.lower().str.contains("word3").to_numpy(float)
@@ -52,7 +51,7 @@ def table(kind, queries=150, documents=8, seed=0):
             " ".join([*searched[query][:count], *random.choice(words, 4 - count)])
             for query, count in zip(frame["query"], common, strict=True)
         ]
-        relevance, options = common.astype(float), {"matches": [("search", "title")], "columns": {"search": "text"}}
+        relevance, options = common.astype(float), {"matches": [("search", "title")], "kinds": {"search": "text"}}
     else:
         assert kind == "match of an id and a set"
         items = random.integers(0, 10**6, (queries, 5)).astype(str)
@@ -60,7 +59,7 @@ def table(kind, queries=150, documents=8, seed=0):
         is_seen = random.random(rows) < 0.3
         frame["item"] = np.where(is_seen, items[frame["query"], random.integers(0, 5, rows)], "other")
         relevance = is_seen.astype(float)
-        options = {"matches": [("item", "seen")], "columns": {"seen": "set:|", "item": "id"}}
+        options = {"matches": [("item", "seen")], "kinds": {"seen": "set:|", "item": "id"}}
     cut = min(np.quantile(relevance, 0.7, method="lower"), np.unique(relevance)[-2])
     frame["label"] = (relevance > cut).astype(int)
     has_relevant = frame.groupby("query")["label"].transform("max") > 0
@@ -89,7 +88,7 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
     frame, options = table("id")
     frame.loc[:5, "item"] = 7
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
-    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
     rare, unseen, missing = ranker.predict(others)
@@ -98,10 +97,10 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
 
 
 def test_columns_with_very_many_values_are_hashed(monkeypatch):
-    monkeypatch.setattr(table_columns, "_MOST_VALUES", 20)
+    monkeypatch.setattr(codes, "_MOST_VALUES", 20)
     frame, options = table("id")
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
-    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert (column.categories, column.buckets) == ((), 32)
     assert ranker.evaluate(frame)["ndcg"].mean > 0.85  # some items share a vector
 
@@ -127,22 +126,22 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
         ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
         ([[1, 2], 3], {}, "column 'x' must have values of one type: "),
         ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
-        (["a", "b"], {"columns": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
-        ([1, 2], {"columns": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
-        ([1, 2], {"columns": {"x": 1}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
-        ([1, 2], {"columns": ["x"]}, "`columns` must be an instance of collections.Mapping, got ['x']."),
-        (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
-        ([1.5, 2.5], {"columns": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
-        ([1, 2], {"columns": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64."),
+        (["a", "b"], {"kinds": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
+        ([1, 2], {"kinds": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
+        ([1, 2], {"kinds": {"x": 1}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
+        ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
+        (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
+        ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
+        ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64."),
         (
             [1, 2],
-            {"columns": {"x": "set:|"}},
+            {"kinds": {"x": "set:|"}},
             "column 'x' must have lists or text for the kind 'set', got the type int64.",
         ),
-        ([1, 2], {"columns": {"y": "id"}}, "`columns` must be one of 'query', 'label', 'x', got 'y'."),
-        ([1, 2], {"columns": {"x": "image"}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
-        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
-        (["", None], {"columns": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
+        ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
+        ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
+        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of feature columns of text, or of "),
+        (["", None], {"kinds": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
@@ -157,7 +156,7 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})
     frame["id"], frame["text"] = random.integers(0, 5, 200), random.choice(["two words", "or three words"], 200)
     frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
-    kinds = {"columns": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
+    kinds = {"kinds": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
     ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, label="label", query="query")
     one = {"number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
     unseen = ranker.predict(pd.DataFrame(one))
@@ -183,7 +182,7 @@ def test_a_training_continues_with_new_data():
     turned = frame.assign(label=1 - frame["label"])
     second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, label="label", query="query", init_model=first)
     assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.05
-    assert second.inputs_.layer.columns == first.inputs_.layer.columns
+    assert second.features_.columns == first.features_.columns
     with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
         tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, label="label", query="query", init_model=first)
     with pytest.raises(ValueError, match="must have the column 'item'"):
@@ -240,7 +239,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
     exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup_list_sizes=())))
     first = frame[frame["query"] == frame["query"][0]]
-    arrays = column_arrays(first, ranker.inputs_.layer.columns)
+    arrays = column_arrays(first, ranker.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     found = exported.signatures["serving_default"](**inputs)["scores"]
     np.testing.assert_allclose(found[0], scores[: len(first)], rtol=1e-5, atol=1e-5)

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import _keras, data, evaluation, losses, metrics
-from tfr_smooth.ranker.table_inputs import with_one_label
 
 SMALL = {"loss": "softmax", "hidden": [4], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
 LABELS = {"relevance": 1.0, "purchase": 0.3}
@@ -46,23 +45,6 @@ def test_each_label_is_measured(ranker):
     with pytest.raises(ValueError, match="`y` or `label` must define the labels"):
         ranker.evaluate(unlabeled)
     assert set(ranker.feature_importance(NEW, repeats=1).drops) == set(FEATURES)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        # Deviations 2 and 10: labels of the second are a fifth in the unit of the first.
-        ([4.0, 0.0, 4.0, 0.0], [20.0, 20.0, 0.0, 0.0], [6.0, 2.0, 4.0, 0.0]),
-        ([4.0, 0.0, 4.0, 0.0], [5.0, 5.0, 5.0, 5.0], [4.0, 0.0, 4.0, 0.0]),  # a constant ranks nothing
-        ([3.0, 3.0, 3.0, 3.0], [20.0, 20.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]),
-    ],
-)
-def test_several_labels_are_one_in_the_unit_of_the_first(first, second, expected):
-    frame = pd.DataFrame({"q": [1, 2, 1, 2], "x": 0.0, "a": first, "b": second, "w": 3.0})
-    lists = data.from_table(frame, query="q", label={"a": 1.0, "b": 0.5}, weight="w")
-    one = with_one_label(lists)
-    assert one.values("a").tolist() == pytest.approx(np.array(expected)[[0, 2, 1, 3]])
-    assert one.roles.labels == ("a",) and one.roles.weight is None
 
 
 @pytest.mark.slow
@@ -109,7 +91,7 @@ def test_files_restore_the_weights_of_the_labels(ranker, tmp_path):
 @pytest.mark.slow
 def test_a_resumed_training_draws_the_same_labels(tmp_path, monkeypatch):
     still = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "label_aggregation": "stochastic"}
-    still |= {"schedule": "constant", "warm_start": 0.0}
+    still |= {"schedule": "constant", "softmax_epochs": 0}
     firsts = []
     draw = data.draw_labels
 

@@ -44,38 +44,36 @@ def test_no_gradient_flows_through_a_program():
     assert tape.gradient(y, x) is None
 
 
-def test_differentiable_uses_the_custom_value_and_gradient_and_the_plain_higher_derivatives():
-    """To show which function is used, the value of x^3 is replaced by 5 and its first derivative by 7 x."""
-
-    def value(x):
-        return tf.fill(tf.shape(x), tf.constant(5.0, x.dtype)), lambda upstream: 7.0 * upstream * x
-
-    x = tf.constant([2.0, 3.0], tf.float64)
-    with tf.GradientTape() as third:
-        third.watch(x)
-        with tf.GradientTape() as second:
-            second.watch(x)
-            with tf.GradientTape() as first:
-                first.watch(x)
-                y = _compiled.differentiable(lambda x: x**3)(value)(x)
-            dy = first.gradient(y, x)
-        ddy = second.gradient(dy, x)
-    np.testing.assert_array_equal(y, [5.0, 5.0])
-    np.testing.assert_array_equal(dy, [14.0, 21.0])
-    np.testing.assert_allclose(ddy, [12.0, 18.0])
-    np.testing.assert_allclose(third.gradient(ddy, x), [6.0, 6.0])
-
-
-def test_the_derivative_with_respect_to_the_upstream_gradient_is_the_first_derivative():
-    x, upstream = tf.constant([2.0, 3.0]), tf.constant([1.0, 4.0])
-    square = _compiled.differentiable(tf.square)(lambda x: (x**2, lambda upstream: 2.0 * x * upstream))
+@pytest.mark.parametrize("of", ["x", "upstream"])
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_differentiable_uses_the_given_gradient_and_refuses_a_second_derivative(in_graph, of):
+    """To show which function is used, the first derivative is 7 x upstream."""
+    odd = _compiled.differentiable(lambda x: (x**3, lambda upstream: 7.0 * upstream * x))
+    inputs = {"x": tf.constant([2.0, 3.0]), "upstream": tf.constant([1.0, 4.0])}
     with tf.GradientTape() as outer:
-        outer.watch(upstream)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = square(x)
-        gradient = inner.gradient(y, x, upstream)
-    np.testing.assert_allclose(outer.gradient(gradient, upstream), [4.0, 6.0])
+        outer.watch(inputs[of])
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(inputs["x"])
+            y = (tf.function(odd) if in_graph else odd)(inputs["x"])
+        gradient = inner.gradient(y, *inputs.values())
+    np.testing.assert_array_equal(y, [8.0, 27.0])
+    np.testing.assert_array_equal(gradient, [14.0, 84.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has only first derivatives"):
+        outer.gradient(gradient, inputs[of])
+
+
+def test_second_derivatives_are_nan_under_xla_which_leaves_out_errors():
+    @tf.function(jit_compile=True)
+    def second(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = _compiled.differentiable(lambda x: (x**3, lambda upstream: 3.0 * upstream * x**2))(x)
+            gradient = inner.gradient(y, x)
+        return outer.gradient(gradient, x)
+
+    assert np.isnan(second(tf.constant([2.0, 3.0]))).all()
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])

@@ -16,6 +16,7 @@ from tfr_smooth.rankings.dcg import NDCGGain
 ROWS = [
     *(SmoothI(2.0), SmoothI(2.0, stop_gradient=False), SoftRank(0.7), NeuralSort(0.7)),
     *(SoftSort(0.7), SoftSort(0.7, power=2.0), SoftSort(0.7, power=0.5)),
+    *(SoftRank(0.7, "normal"), SoftRank(0.7, sinkhorn_steps=3)),
 ]
 RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1)]
 POSITIONS = [Approx(2.0), *RANKS]
@@ -23,9 +24,9 @@ ALL = ROWS + POSITIONS
 # Rankings without a variant of their own here have their defaults.
 ALL += [kind() for kind in rankings.RANKINGS.values() if kind not in map(type, ALL)]
 SHARP = [kind(**facts.RELAXATIONS[name].sharp) for name, kind in rankings.RANKINGS.items()]
-SHARP.append(FastSort(1e-3, "kl", beta=1e3))
+SHARP += [FastSort(1e-3, "kl", beta=1e3), SoftRank(1e-3, "normal", sinkhorn_steps=2)]
 # Rankings in which far scores do not change near ones, as all documents between them have their exact ranks.
-BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2]]
+BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2], SoftRank(0.7, "normal"), SoftRank(0.7, sinkhorn_steps=3)]
 BY_DIFFERENCES += [ranking for ranking in SHARP if facts.of_ranking(ranking).sharp_error <= 1e-11]
 
 every_ranking = pytest.mark.parametrize("ranking", ALL, ids=str)
@@ -129,6 +130,7 @@ def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
         (SmoothI(2.1), SmoothI(0.7)),
         (Approx(2.1), Approx(0.7)),
         (SoftRank(0.7), SoftRank(0.7 * 3.0)),
+        (SoftRank(0.7, "normal", 2), SoftRank(0.7 * 3.0, "normal", 2)),
         (NeuralSort(0.7), NeuralSort(0.7 * 3.0)),
         (SoftSort(0.7), SoftSort(0.7 * 3.0)),
         (SoftSort(0.7, power=2.0), SoftSort(0.7 * 9.0, power=2.0)),
@@ -313,6 +315,8 @@ def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn
     [
         (lambda: SmoothI(alpha=float("inf")), "`alpha` must be a finite number > 0, got inf."),
         (lambda: SmoothI(delta=0.5), "`delta` must be a number in (0, 0.5), got 0.5."),
+        (lambda: SoftRank(distribution="fast"), "`distribution` must be one of 'binomial', 'normal', got 'fast'."),
+        (lambda: SoftRank(sinkhorn_steps=-1), "`sinkhorn_steps` must be an integer >= 0, got -1."),
         (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
         (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
         (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),

@@ -19,11 +19,11 @@ def a_list(seed, length, spread=1.0):
     return (spread * np.random.RandomState(seed).randn(length)).astype(np.float32)
 
 
-def distribution_of(sigma=1.0):
+def distribution_of(sigma=1.0, *arguments):
     """Returns a function that returns the distribution of the rank of each document, [batch, list, rank]."""
 
     def distributions(scores, mask):
-        return tf.transpose(SoftRank(sigma=sigma).indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
+        return tf.transpose(SoftRank(sigma, *arguments).indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
 
     return distributions
 
@@ -252,6 +252,76 @@ def test_two_tied_documents_share_their_ranks():
     shared = (second + third) / 2
     found = evaluate.value(discounts_of(1e-4), np.array([1.0, 0.5, 0.5, 0.0], np.float32))
     np.testing.assert_allclose(found, [first, shared, shared, last], rtol=3e-7)
+
+
+@pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
+def test_normal_distributions_are_near_the_recursion_and_equal_it_at_the_ends(sigma, error):
+    scores = a_list(9, 60).astype(np.float64)
+    expected = distributions(scores, sigma)
+    normal = evaluate.value(distribution_of(sigma, "normal"), scores)
+    np.testing.assert_allclose(normal.sum(axis=1), 1.0, rtol=1e-12)
+    assert (normal >= 0).all()
+    from_middle = np.argsort(np.abs(expected @ np.arange(60) - 29.5))
+    np.testing.assert_allclose(normal[from_middle[-16:]], expected[from_middle[-16:]], rtol=1e-8, atol=1e-300)
+    assert 1e-9 < np.abs(normal - expected)[from_middle[:-16]].max() < error
+
+
+def test_normal_distributions_have_the_mean_the_variance_and_their_gradients():
+    scores, weights = a_list(10, 80).astype(np.float64), np.random.RandomState(0).rand(80)
+    ranks = np.arange(80.0)
+    for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # Rounding to whole ranks adds 1/12 to the variance.
+        tables = np.outer(weights, moment)
+        normal, gradient = evaluate.of_one_list(distribution_of(1.0, "normal"), scores, tables)
+        expected, slopes = expectation_and_slopes(scores, 1.0, tables)
+        np.testing.assert_allclose(normal @ moment, expected / weights, atol=1.01 * rounding + 1e-5)
+        assert_near(gradient, slopes, 1e-4)
+
+
+@pytest.mark.parametrize("distribution", ["binomial", "normal"])
+@pytest.mark.parametrize("sigma", [0.1, 3.0])
+def test_scaled_distributions_equal_the_reference_and_ranks_sum_to_one(distribution, sigma):
+    rows = [a_list(length, length).astype(np.float64) for length in (1, 9, 25)]
+    scores, mask = evaluate.padded(rows)
+    tables = np.random.RandomState(0).randn(3, 25, 25)
+    found, gradient = evaluate.value_and_gradient(distribution_of(sigma, distribution, 200), scores, tables, mask)
+    for i, row in enumerate(rows):
+        n = len(row)
+        expected = references.softrank_indicators(row, sigma, distribution, 200).T
+        np.testing.assert_allclose(found[i, :n, :n], expected, rtol=1e-9, atol=1e-250)
+        np.testing.assert_allclose(found[i, :n].sum(axis=1), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(found[i, :, :n].sum(axis=0), [1.0] * n, atol=1e-3)
+        assert np.abs(found[i]).sum() == pytest.approx(n)
+        one, slopes = evaluate.of_one_list(distribution_of(sigma, distribution, 200), row, tables[i, :n, :n])
+        np.testing.assert_allclose(gradient[i, :n], slopes, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(gradient[i, n:], 0.0)
+
+
+@pytest.mark.parametrize("distribution", ["binomial", "normal"])
+@pytest.mark.parametrize("steps", [0, 1, 20])
+def test_gradients_of_each_distribution_equal_finite_differences(distribution, steps):
+    scores, tables = a_list(12, 22).astype(np.float64), np.random.RandomState(0).randn(22, 22)
+    _, gradient = evaluate.of_one_list(distribution_of(1.0, distribution, steps), scores, tables)
+
+    def total(s):
+        return (references.softrank_indicators(s, 1.0, distribution, steps).T * tables).sum()
+
+    np.testing.assert_allclose(gradient, references.central_differences(total, scores), rtol=1e-6, atol=1e-8)
+
+
+def test_scaled_ranks_are_nearer_to_the_ranks_of_noisy_scores():
+    """The motivation in section 3.2 of the paper: the contests of a real sort are not independent."""
+    scores = a_list(13, 8)
+    order = np.argsort(-(scores + np.random.RandomState(0).randn(40000, 8)), axis=1)
+    frequencies = np.array([(order == j).mean(axis=0) for j in range(8)])
+    errors = [np.abs(evaluate.value(distribution_of(1.0, "binomial", n), scores) - frequencies).mean() for n in (0, 20)]
+    assert errors[1] < 0.9 * errors[0] < 0.1
+
+
+def test_scaling_gives_every_rank_to_many_tied_documents():
+    """The chance of the first rank of 1,200 tied documents is 0 in float64 before the scaling."""
+    found, gradient = evaluate.of_one_list(distribution_of(1.0, "normal", 2), np.zeros(1200), np.eye(1, 1200))
+    np.testing.assert_allclose(found, 1.0 / 1200, rtol=1e-9)
+    assert np.isfinite(gradient).all()
 
 
 def largest_tensor(function, length):

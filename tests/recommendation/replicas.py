@@ -29,11 +29,11 @@ def main(folder, name):
     matrix[:, :3] = 1
     times = np.tile(np.arange(40.0), [NUM_USERS, 1])[matrix > 0]
     interactions = recommendation.Interactions(sparse.csr_array(matrix), times=times)
-    sizes = {"warm_start_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
+    sizes = {"softmax_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
     cases = {
         "catalog": {},
         "negatives": {"negatives": 5},
-        "candidates": {"candidates": 10},
+        "hard_negatives": {"hard_negatives": 10},
         "graph": {"propagation_layers": 2, "negatives": 5},
         "table": {"id_factors": True},
         "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
@@ -41,14 +41,14 @@ def main(folder, name):
     table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}
     for case, options in cases.items():
-        recommender = recommendation.Recommender(**sizes, warm_start_epochs=2, epochs=1, verbose=False, **options)
+        recommender = recommendation.Recommender(**sizes, softmax_epochs=2, epochs=1, verbose=False, **options)
         recommender.fit(
             interactions,
             items=table if case == "table" else None,
             strategy=strategy,
             checkpoint_dir=folder / name / case,
         )
-        found[case] = recommender.scores(np.arange(NUM_USERS))
+        found[case] = recommender.predict(np.arange(NUM_USERS))
     task = "" if name != "multi_worker" else str(strategy.cluster_resolver.task_id)
     np.savez(folder / f"{name}{task}.npz", **found)
 

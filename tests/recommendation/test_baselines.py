@@ -24,14 +24,14 @@ USERS = np.array([3, 4, 3, 59])
 
 
 def test_popularity_is_the_number_of_users(train):
-    found = recommendation.Popularity().fit(train).scores(USERS)
+    found = recommendation.Popularity().fit(train).predict(USERS)
     np.testing.assert_array_equal(found, np.tile(x_of(train).sum(0), [4, 1]))
 
 
 def test_popularity_of_a_window_counts_recent_interactions():
     matrix = sparse.csr_array([[1, 1, 0], [0, 1, 1]])
     train = recommendation.Interactions(matrix, times=[0.0, 8.0, 4.0, 10.0])
-    assert recommendation.Popularity(window=2.0).fit(train).scores([0]).tolist() == [[0.0, 1.0, 1.0]]
+    assert recommendation.Popularity(window=2.0).fit(train).predict([0]).tolist() == [[0.0, 1.0, 1.0]]
     with pytest.raises(ValueError, match="`interactions` must have times for `window`, got none."):
         recommendation.Popularity(window=2.0).fit(recommendation.Interactions(matrix))
 
@@ -44,14 +44,14 @@ def test_ease_is_the_closed_form(strength, block, train, monkeypatch):
     p = np.linalg.inv(x.T @ x + strength * np.eye(25))
     weights = -p / np.diag(p)
     np.fill_diagonal(weights, 0.0)
-    found = recommendation.EASE(strength=strength).fit(train).scores(USERS)
+    found = recommendation.EASE(strength=strength).fit(train).predict(USERS)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, x[USERS] @ weights, rtol=1e-4, atol=1e-5)
 
 
 def test_ease_is_a_ridge_regression_of_each_item_on_the_others(train):
     x = x_of(train)
-    found = recommendation.EASE(strength=2.0).fit(train).scores(np.arange(60))
+    found = recommendation.EASE(strength=2.0).fit(train).predict(np.arange(60))
     for item in (0, 12, 24):
         others = np.delete(x, item, axis=1)
         weights = np.linalg.solve(others.T @ others + 2.0 * np.eye(24), others.T @ x[:, item])
@@ -70,16 +70,16 @@ ALL = [recommendation.Popularity(), recommendation.EASE()]
 def test_every_baseline_has_the_interface(baseline, train):
     fresh = type(baseline)()
     with pytest.raises(ValueError, match="`fit` must be called first."):
-        fresh.scores([0])
+        fresh.predict([0])
     assert baseline.fit(train) is baseline and baseline.interactions_ is train
-    scores = baseline.scores([0, 5])
+    scores = baseline.predict([0, 5])
     assert scores.shape == (2, 25) and scores.dtype == np.float32 and np.isfinite(scores).all()
-    np.testing.assert_allclose(baseline.scores([5])[0], scores[1], rtol=1e-6)
-    assert baseline.scores([]).shape == (0, 25)
+    np.testing.assert_allclose(baseline.predict([5])[0], scores[1], rtol=1e-6)
+    assert baseline.predict([]).shape == (0, 25)
     with pytest.raises(ValueError, match="`users` must be indices below 60, got 60."):
-        baseline.scores([60])
+        baseline.predict([60])
     other = recommendation.Interactions(np.eye(3))
-    assert baseline.fit(other).scores([0]).shape == (1, 3)
+    assert baseline.fit(other).predict([0]).shape == (1, 3)
 
 
 def test_a_bad_strength_is_refused():

@@ -53,8 +53,8 @@ def test_smoothi_of_the_best_items_approaches_that_of_all():
     labels, scores = a_batch(items=300)
     expected = value_and_gradient(LOSSES["smoothi_ndcg"], labels, scores)
     errors = []
-    for candidates in (5, 20, 40):
-        found = value_and_gradient(BestItemsLoss(LOSSES["smoothi_ndcg"], candidates), labels, scores)
+    for hard_negatives in (5, 20, 40):
+        found = value_and_gradient(BestItemsLoss(LOSSES["smoothi_ndcg"], hard_negatives), labels, scores)
         errors.append([np.abs(a - b).max() / np.abs(b).max() for a, b in zip(found, expected, strict=True)])
     assert (np.diff(errors, axis=0) < 0.0).all()
     assert errors[-1][0] < 2e-3 and errors[-1][1] < 0.05
@@ -75,11 +75,11 @@ def test_padding_reaches_nothing():
 @pytest.mark.slow
 def test_all_items_as_candidates_train_like_the_whole_catalog():
     train, held_out = recommendation.hold_out(recommendation.Interactions(likes()), items=2)
-    options = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False}
+    options = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False}
     options |= {"epochs": 2, "learning_rate": 0.01, "batch_size": 16, "refit": False}
     whole, best, few = (
-        recommendation.Recommender(**options, candidates=candidates).fit(train, validation=held_out)
-        for candidates in (None, train.num_items, 2)
+        recommendation.Recommender(**options, hard_negatives=hard_negatives).fit(train, validation=held_out)
+        for hard_negatives in (None, train.num_items, 2)
     )
-    np.testing.assert_allclose(best.scores([0, 9]), whole.scores([0, 9]), rtol=1e-3, atol=1e-3)
-    assert np.abs(few.scores([0, 9]) - whole.scores([0, 9])).max() > 1e-3
+    np.testing.assert_allclose(best.predict([0, 9]), whole.predict([0, 9]), rtol=1e-3, atol=1e-3)
+    assert np.abs(few.predict([0, 9]) - whole.predict([0, 9])).max() > 1e-3

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation.tables import TableEncoder
@@ -13,13 +14,13 @@ from tfr_smooth.recommendation.tables import TableEncoder
 SMALL = {
     "dim": 4,
     "validation_fraction": 0.3,
-    "warm_start_epochs": 12,
-    "warm_start_batch_size": 4,
+    "softmax_epochs": 12,
+    "softmax_batch_size": 4,
     "loss": None,
     "verbose": False,
     "refit": False,
 }
-LARGER = {**SMALL, "dim": 16, "warm_start_epochs": 20}
+LARGER = {**SMALL, "dim": 16, "softmax_epochs": 20}
 NOISE = np.random.RandomState(0).normal(0.0, 0.05, [28, 4])  # no two items have equal scores
 # The last four items are only in the table.
 OF_GROUPS = np.append(GROUPS[1], np.arange(4))
@@ -82,11 +83,27 @@ def test_vectors_are_the_outputs_of_the_encoders_for_the_features():
     np.testing.assert_allclose(candidates, expected[[4]][:, [2, 0]] + [[0.0, 1.0]], rtol=1e-5)
 
 
+def test_a_training_that_continues_starts_with_the_trained_encoders():
+    features = np.random.RandomState(0).rand(5, 3).astype(np.float32)
+
+    def model(value):
+        layers = {name: TableEncoder(encoder(2), num_features=3) for name in ("user_encoder", "item_encoder")}
+        made = recommendation.CatalogFactors(num_users=5, num_items=5, **layers)
+        made.set_features(recommendation.Interactions(np.eye(5)), users=features, items=features)
+        for variable in made.trainable_variables:
+            variable.assign(np.full(variable.shape, value))
+        return made
+
+    trained, other = model(0.5), model(-1.0)
+    other.continue_from(trained, np.arange(5), np.arange(5))
+    helpers.assert_same(other.get_weights(), trained.get_weights())
+
+
 def of_cold_items(recommender, num_users=24):
     """Returns how often the best item without users, known to the training or only to the table, is of the group."""
     is_cold = recommender.interactions_.users_per_item == 0
     assert is_cold.sum() == 12
-    best = OF_GROUPS[is_cold][recommender.scores(np.arange(num_users))[:, is_cold].argmax(axis=1)]
+    best = OF_GROUPS[is_cold][recommender.predict(np.arange(num_users))[:, is_cold].argmax(axis=1)]
     return (best == GROUPS[0]).mean()
 
 
@@ -125,7 +142,7 @@ def test_both_parts_train_the_encoders(cold):
 def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
     fitted.save(tmp_path / "recommender.keras")
     loaded = recommendation.Recommender.load(tmp_path / "recommender.keras")
-    np.testing.assert_array_equal(loaded.scores([0, 9]), fitted.scores([0, 9]))
+    np.testing.assert_array_equal(loaded.predict([0, 9]), fitted.predict([0, 9]))
     folder = fitted.export(tmp_path / "export", topn=3)
     signatures = tf.saved_model.load(str(folder)).signatures
     found = signatures["users"](users=tf.constant(cold.user_ids[:5].tolist(), tf.int64))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.recommendation.groups import GROUPS, likes, likes_in_time
 from tfr_smooth import models, recommendation
 
-SMALL = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False, "loss": None, "refit": False}
+SMALL = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
 IDS = {
     "strings": (
         [f"user {user}" for user in range(24)],
@@ -21,7 +21,10 @@ IDS = {
 IDS["sequences"] = IDS["integers"]
 
 
-@pytest.fixture(scope="module", params=["strings", "sequences", pytest.param("integers", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sequences", "integers"))],
+)
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures of its export."""
     users, items, no_item = IDS[request.param]
@@ -98,7 +101,7 @@ def test_vectors_search_the_catalog(exported):
     assert [each.decode() if isinstance(each, bytes) else each for each in catalog["items"].numpy().tolist()] == items
     vectors = signatures["users"](users=given(users[:5]))["vectors"]
     similarities = vectors @ tf.transpose(catalog["vectors"])
-    np.testing.assert_allclose(similarities / 0.2, recommender.scores(np.arange(5)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(similarities / 0.2, recommender.predict(np.arange(5)), rtol=1e-5, atol=1e-5)
 
 
 def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_path):

@@ -69,7 +69,7 @@ def test_the_model_without_graph_has_the_same_scores(interactions):
 
 def test_the_recommender_finds_groups_and_keeps_no_graph(tmp_path):
     train = recommendation.Interactions(likes(), item_ids=np.arange(100, 124))
-    options = {"dim": 8, "warm_start_epochs": 4, "warm_start_batch_size": 4, "loss": None, "verbose": False}
+    options = {"dim": 8, "softmax_epochs": 4, "softmax_batch_size": 4, "loss": None, "verbose": False}
     recommender = recommendation.Recommender(propagation_layers=2, **options).fit(train)
     assert type(recommender.model_) is recommendation.CatalogFactors
     top = recommender.recommend(topn=1, users=train.user_ids)
@@ -77,14 +77,14 @@ def test_the_recommender_finds_groups_and_keeps_no_graph(tmp_path):
     assert (GROUPS[1][top.items[has_unseen, 0] - 100] == GROUPS[0][has_unseen]).mean() > 0.9
     recommender.save(tmp_path / "recommender.keras")
     loaded = recommendation.Recommender.load(tmp_path / "recommender.keras")
-    np.testing.assert_array_equal(loaded.scores([0, 9]), recommender.scores([0, 9]))
+    np.testing.assert_array_equal(loaded.predict([0, 9]), recommender.predict([0, 9]))
     assert loaded.recommend([2], topn=1).items.dtype == np.int64
     plain = recommendation.Recommender(refit=False, **options).fit(train)
     assert max(recommender.history_["val_ndcg_cut_20"]) > max(plain.history_["val_ndcg_cut_20"]) + 0.1  # few epochs
 
 
 def test_tables_and_continued_trainings_are_refused():
-    recommender = recommendation.Recommender(propagation_layers=2, warm_start_epochs=1, loss=None, verbose=False)
+    recommender = recommendation.Recommender(propagation_layers=2, softmax_epochs=1, loss=None, verbose=False)
     table = {"item": list(range(24)), "group": list(GROUPS[1])}
     with pytest.raises(ValueError, match="`propagation_layers` must be 0 with tables, got 2."):
         recommender.fit(recommendation.Interactions(likes()), items=table)

@@ -16,7 +16,7 @@ from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import losses, recommendation
 
-SMALL = {"dim": 8, "warm_start_epochs": 16, "warm_start_batch_size": 4, "verbose": False}
+SMALL = {"dim": 8, "softmax_epochs": 16, "softmax_batch_size": 4, "verbose": False}
 
 
 def interactions(seed=0):
@@ -34,6 +34,15 @@ def fitted():
 @pytest.fixture(scope="module")
 def without_refit():
     return recommendation.Recommender(**SMALL, loss=None, refit=False).fit(interactions())
+
+
+def test_users_without_items_get_a_vector_of_the_mean_norm():
+    model = recommendation.CatalogFactors(num_users=4, num_items=3, dim=2, similarity="dot")
+    factors = np.array([[3.0, 0.0], [0.0, 1.0], [5.0, 5.0], [0.0, 2.0]])
+    model.set_weights([factors, np.ones([3, 2])])
+    model.set_typical(np.array([False, False, True, False]))
+    # The mean of the norms is 2, that of the vectors (1, 1).
+    np.testing.assert_allclose(model.user_vectors(), [*factors[:2], np.full(2, 2**0.5), factors[3]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("item_bias", [False, True])
@@ -70,7 +79,7 @@ def test_users_get_unseen_items_of_their_group(fitted):
     assert (np.diff(top.scores, axis=1) <= 0.0).all()
     with_seen = fitted.recommend(["user 0"], topn=4, exclude_seen=False).items[0]
     assert set(GROUPS[1][train.item_indices(with_seen)]) == {GROUPS[0][0]}
-    np.testing.assert_allclose(fitted.scores([0, 5]), fitted.model_(tf.constant([0, 5])), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fitted.predict([0, 5]), fitted.model_(tf.constant([0, 5])), rtol=1e-5, atol=1e-6)
 
 
 def best(recommender):
@@ -96,7 +105,7 @@ def test_the_second_part_continues_with_the_loss():
 
 
 def test_a_loss_alone_has_one_part():
-    options = {**SMALL, "warm_start_epochs": 0, "learning_rate": 0.05, "batch_size": 4, "epochs": 12}
+    options = {**SMALL, "softmax_epochs": 0, "learning_rate": 0.05, "batch_size": 4, "epochs": 12}
     recommender = recommendation.Recommender(**options, loss="list_net", refit=False).fit(interactions())
     assert len(recommender.history_["loss"]) <= 12 and best(recommender) > 0.5
 
@@ -105,16 +114,33 @@ def test_a_loss_alone_has_one_part():
 def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     """All items are candidates, so the offsets are zero, and only the order of the items differs."""
     train, held_out = recommendation.hold_out(interactions(), items=2)
-    options = {**SMALL, "warm_start_epochs": 6, "epochs": 2, "learning_rate": 0.05, "refit": False, "batch_size": 16}
+    options = {**SMALL, "softmax_epochs": 6, "epochs": 2, "learning_rate": 0.05, "refit": False, "batch_size": 16}
     whole, candidates = (
         recommendation.Recommender(**options, loss="list_net", negatives=negatives).fit(train, validation=held_out)
         for negatives in (None, train.num_items)
     )
     assert candidates.best_epoch_ == whole.best_epoch_
     # Adam divides small gradients by their size, so rounding is magnified.
-    np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
+    np.testing.assert_allclose(candidates.predict([0, 9]), whole.predict([0, 9]), rtol=0.02, atol=0.02)
 
 
+def test_all_items_are_trained_for_the_selected_number_of_epochs():
+    epochs = []
+    counted = tf.keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: epochs.append(epoch))
+    options = {**SMALL, "loss": None, "softmax_epochs": 3, "select_by": "last"}
+    recommender = recommendation.Recommender(**options).fit(interactions(), callbacks=[counted])
+    assert recommender.best_epoch_ == 2 and epochs == [0, 1, 2] * 2
+
+
+def test_the_measure_that_selects_the_epoch_is_any_of_trec_eval():
+    options = {**SMALL, "loss": None, "softmax_epochs": 2, "refit": False}
+    recommender = recommendation.Recommender(**options, select_by="recall_5").fit(interactions())
+    assert list(recommender.history_) == ["loss", "val_recall_5"]
+    with pytest.raises(ValueError, match="`select_by` must be map, .* or 'last', got 'recall'"):
+        recommendation.Recommender(select_by="recall")
+
+
+@pytest.mark.slow
 def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
@@ -135,10 +161,10 @@ class Interruption(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-SHORT = {**SMALL, "loss": "list_net", "warm_start_epochs": 4, "epochs": 2, "batch_size": 16}
+SHORT = {**SMALL, "loss": "list_net", "softmax_epochs": 4, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="module", params=[True, False])
+@pytest.fixture(scope="module", params=[True, pytest.param(False, marks=pytest.mark.slow)])
 def uninterrupted(request):
     return recommendation.Recommender(**SHORT, refit=request.param).fit(interactions())
 
@@ -152,16 +178,14 @@ def test_training_resumes_bit_for_bit(uninterrupted, tmp_path, epoch):
     for _ in range(2):  # the second one finds a finished training
         resumed = make().fit(interactions(), checkpoint_dir=tmp_path)
         assert resumed.history_ == uninterrupted.history_ and resumed.best_epoch_ == uninterrupted.best_epoch_
-        np.testing.assert_array_equal(resumed.scores(np.arange(24)), uninterrupted.scores(np.arange(24)))
+        np.testing.assert_array_equal(resumed.predict(np.arange(24)), uninterrupted.predict(np.arange(24)))
 
 
 def test_a_checkpoint_refuses_other_settings_and_data(tmp_path):
-    options = {**SMALL, "loss": None, "warm_start_epochs": 1, "validation_fraction": 0.0}
+    options = {**SMALL, "loss": None, "softmax_epochs": 1, "validation_fraction": 0.0}
     recommendation.Recommender(**options).fit(interactions(), checkpoint_dir=tmp_path)
-    with pytest.raises(ValueError, match="warm_start_batch_size=5 .was 4."):
-        recommendation.Recommender(**{**options, "warm_start_batch_size": 5}).fit(
-            interactions(), checkpoint_dir=tmp_path
-        )
+    with pytest.raises(ValueError, match="softmax_batch_size=5 .was 4."):
+        recommendation.Recommender(**{**options, "softmax_batch_size": 5}).fit(interactions(), checkpoint_dir=tmp_path)
     with pytest.raises(ValueError, match="`settings` must match .* got data="):
         recommendation.Recommender(**options).fit(interactions(seed=1), checkpoint_dir=tmp_path)
 
@@ -186,7 +210,7 @@ def test_a_killed_training_resumes(refit, tmp_path):
             process.wait()
     expected = recommendation.Recommender(**{**SHORT, "refit": refit}).fit(interactions())
     found = recommendation.Recommender.load(saved)
-    np.testing.assert_array_equal(found.scores(np.arange(24)), expected.scores(np.arange(24)))
+    np.testing.assert_array_equal(found.predict(np.arange(24)), expected.predict(np.arange(24)))
 
 
 def test_files_and_pickles_keep_recommendations_and_arguments(fitted, tmp_path):
@@ -244,7 +268,7 @@ def test_users_without_items_get_what_an_empty_history_gets():
     matrix = likes()
     matrix[5] = False
     train = recommendation.Interactions(matrix)
-    recommender = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 2}, loss=None).fit(train)
+    recommender = recommendation.Recommender(**{**SMALL, "softmax_epochs": 2}, loss=None).fit(train)
     found, expected = recommender.recommend([5], topn=5), recommender.recommend(histories=[[]], topn=5)
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
@@ -301,16 +325,16 @@ def make(**arguments):
     [
         (make(dim=0), "`dim` must be an integer >= 1, got 0"),
         (make(similarity="l2"), "`similarity` must be one of 'cosine', 'dot'"),
-        (make(warm_start_epochs=-1), "`warm_start_epochs` must be an integer >= 0, got -1."),
-        (make(warm_start_epochs=0, loss=None), "`warm_start_epochs` must be an integer >= 1 without a loss, got 0."),
+        (make(softmax_epochs=-1), "`softmax_epochs` must be an integer >= 0, got -1."),
+        (make(softmax_epochs=0, loss=None), "`softmax_epochs` must be an integer >= 1 without a loss, got 0."),
         (make(negatives=0), "`negatives` must be an integer >= 1"),
-        (make(candidates=0), "`candidates` must be an integer >= 1"),
+        (make(hard_negatives=0), "`hard_negatives` must be an integer >= 1"),
         (make(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
         (make(loss="ndgc"), "`loss` must be one of .*, got 'ndgc'"),
         (make(alfa=1.0), "`alfa` must be an argument of Recommender or a hyperparameter of smoothi_ndcg, such as"),
         (make(loss=None, alpha=1.0), "`loss` must be a name to take 'alpha', got None."),
         (make(loss=3), "`loss` must be an instance of .*RankingLoss or None, got 3"),
-        (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
+        (lambda fitted: recommendation.Recommender().predict([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
         (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),
         (

@@ -29,6 +29,6 @@ def test_replicas_train_like_one_device(strategy, one_device, tmp_path):
     assert len(written) == sum(jobs.values())
     for path in written:
         found = np.load(path)
-        assert sorted(found) == ["candidates", "catalog", "graph", "negatives", "sequence", "table"]
+        assert sorted(found) == ["catalog", "graph", "hard_negatives", "negatives", "sequence", "table"]
         for case in found:
             np.testing.assert_allclose(found[case], one_device[case], atol=1e-3, err_msg=case)

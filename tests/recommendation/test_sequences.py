@@ -130,17 +130,17 @@ def walks(count, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    options = {"warm_start_epochs": 12, "warm_start_batch_size": 8, "dropout": 0.1}
+    options = {"softmax_epochs": 12, "softmax_batch_size": 8, "dropout": 0.1}
     return recommendation.Recommender(**SMALL, **options).fit(walks(80))
 
 
 def test_the_next_item_follows_from_the_last_one(fitted):
     train, test = recommendation.hold_out(walks(80), items=1, by="time")
-    plain = {"dim": 8, "loss": None, "verbose": False, "warm_start_batch_size": 8}
+    plain = {"dim": 8, "loss": None, "verbose": False, "softmax_batch_size": 8}
     fields = {"seen": train, "measures": "P_1"}
     found = [
         recommendation.evaluate(recommendation.Recommender(**options).fit(train), test, **fields).means["P_1"].mean
-        for options in (plain, {**fitted.get_params(), "warm_start_epochs": 12})
+        for options in (plain, {**fitted.get_params(), "softmax_epochs": 12})
     ]
     assert found[1] > 0.9 > 0.6 > found[0]
     assert fitted.recommend(histories=[[3, 4, 5], [3]], topn=1, exclude_seen=False).items.tolist() == [[6], [4]]
@@ -162,7 +162,7 @@ def test_a_user_gets_what_the_own_items_in_order_get(fitted, tmp_path):
 
 def test_the_latest_items_are_held_out(fitted):
     everything = walks(80)
-    recommender = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 1}, refit=False).fit(everything)
+    recommender = recommendation.Recommender(**{**SMALL, "softmax_epochs": 1}, refit=False).fit(everything)
     before, _ = recommendation.hold_out(everything, items=0.1, by="time")
     assert (recommender.interactions_.matrix != before.matrix).nnz == 0
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
@@ -173,7 +173,7 @@ def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
     old = fitted.recommend(histories=[[3, 4, 5]], topn=1).items
     frame = pd.DataFrame({"user": [0, 99, 99, 99], "item": [50, 3, 4, 5], "time": [20, 21, 22, 23]})
     new = recommendation.from_dataframe(frame, user="user", item="item", time="time")
-    other = recommendation.Recommender(**{**fitted.get_params(), "warm_start_epochs": 1})
+    other = recommendation.Recommender(**{**fitted.get_params(), "softmax_epochs": 1})
     other.fit(new, init_model=fitted)
     assert other.interactions_.num_items == 21 and other.interactions_.num_users == 81
     assert other.recommend([99], topn=1).items == old == 6
@@ -184,7 +184,7 @@ def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
 def test_items_may_have_tables():
     place = 2.0 * np.pi * np.arange(20) / 20.0
     table = {"item": list(range(20)), "x": list(np.sin(place)), "y": list(np.cos(place))}
-    options = {**SMALL, "warm_start_epochs": 2, "id_factors": True}
+    options = {**SMALL, "softmax_epochs": 2, "id_factors": True}
     recommender = recommendation.Recommender(**options).fit(walks(40), items=table)
     forward, backward = recommender.recommend(histories=[[3, 4, 5], [5, 4, 3]], topn=20, exclude_seen=False).scores
     assert np.abs(forward - backward).max() > 1e-3

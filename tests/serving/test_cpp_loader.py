@@ -20,7 +20,6 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
         for rows, row_mask in zip(features, mask, strict=True)
     ]
     serialized = np.array([example_list(documents) for documents in lists], object)
-    flat = np.array([document.SerializeToString() for documents in lists for document in documents], object)
     answers = run_in_cpp(
         exported.path,
         [
@@ -29,8 +28,6 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
             ("rank", {"features": features, "mask": mask}),
             ("predict", {"inputs": serialized}),
             ("tensorflow/serving/predict", {"inputs": serialized}),
-            ("regress", {"inputs": flat}),
-            ("tensorflow/serving/regress", {"inputs": flat}),
         ],
     )
     whole, masked = exported.scores(), exported.scores(mask=mask)
@@ -39,11 +36,9 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
     np.testing.assert_allclose(answers[1]["scores"], whole, **close)
     np.testing.assert_allclose(answers[2]["scores"], masked, **close)
     np.testing.assert_array_equal(answers[2]["valid"], mask)
-    for answer in answers[3:5]:
+    for answer in answers[3:]:
         np.testing.assert_allclose(answer["outputs"], masked, **close)
         assert (answer["outputs"][~mask] == PADDING).all()
-    for answer in answers[5:]:
-        np.testing.assert_allclose(answer["outputs"], whole[mask], **close)
 
 
 def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
@@ -62,7 +57,6 @@ def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
             ("predict", {"inputs": short}),
             ("predict", {"inputs": np.array([b"\x0a\x02\xff\xff"], object)}),
             ("predict", {"inputs": np.array([], object)}),
-            ("regress", {"inputs": np.array([b"\xff\xff\x01"], object)}),
         ],
     )
     expected = [
@@ -72,7 +66,6 @@ def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
         "Key: features, Index: 0.  Number of float values != expected.  Values size: 2 but output shape: [3]",
         "Could not parse example input",
         "must contain at least one value",
-        "Could not parse example input",
     ]
     assert len(answers) == len(expected)
     for answer, message in zip(answers, expected, strict=True):
@@ -94,16 +87,15 @@ def test_empty_lists_and_invalid_documents_get_special_scores(exported, protos, 
             ("predict", {"inputs": np.array([example_list([]), b""], object)}),
             ("rank", {"features": features}),
             ("predict", {"inputs": np.array([example_list(infinite)], object)}),
-            ("regress", {"inputs": np.array([document.SerializeToString() for document in infinite], object)}),
         ],
     )
     assert answers[0]["scores"].shape == (2, 0)
     assert answers[1]["scores"].shape == (2, 0)
-    assert (answers[1]["top_k"] == -1).all() and (answers[1]["top_k_scores"] == PADDING).all()
+    assert (answers[1]["topn"] == -1).all() and (answers[1]["topn_scores"] == PADDING).all()
     assert (answers[2]["scores"] == PADDING).all() and not answers[2]["valid"].any()
-    assert (answers[2]["order"] == -1).all() and (answers[2]["top_k"] == -1).all()
+    assert (answers[2]["order"] == -1).all() and (answers[2]["topn"] == -1).all()
     assert answers[3]["outputs"].tolist() == [[PADDING], [PADDING]]
-    for scores in (answers[4]["scores"], answers[5]["outputs"], answers[6]["outputs"][np.newaxis]):
+    for scores in (answers[4]["scores"], answers[5]["outputs"]):
         np.testing.assert_allclose(scores[:, [0, 2]], expected, rtol=1e-6, atol=1e-6)
         assert scores[0, 1] == INVALID
     assert answers[4]["valid"].tolist() == [[True, False, True]]

@@ -33,12 +33,12 @@ def from_base64(value):
 
 
 def test_each_signature_has_a_request_body():
-    assert len(BODIES) == 5
+    assert len(BODIES) == 4
     names = {body.get("signature_name", "serving_default") for body in BODIES}
-    assert names == {"serving_default", "rank", "predict", "regress"}
+    assert names == {"serving_default", "rank", "predict"}
 
 
-@pytest.mark.parametrize("body", [body for body in BODIES if "examples" not in body])
+@pytest.mark.parametrize("body", BODIES)
 def test_predict_bodies_score_the_documents_they_show(body, exported, loaded):
     name = body.get("signature_name", "serving_default")
     signature = loaded.signatures[name]
@@ -48,11 +48,3 @@ def test_predict_bodies_score_the_documents_they_show(body, exported, loaded):
     np.testing.assert_allclose(scores[0], expected[: scores.shape[1]], rtol=1e-6, atol=1e-6)
     if name == "rank":
         np.testing.assert_allclose(scores[1], [expected[0], models.PADDING_SCORE], rtol=1e-6, atol=1e-6)
-
-
-def test_the_regress_body_scores_the_documents_it_shows(exported, loaded, protos):
-    example, _ = protos
-    (body,) = [body for body in BODIES if "examples" in body]
-    serialized = [example(**values).SerializeToString() for values in body["examples"]]
-    scores = loaded.signatures[body["signature_name"]](inputs=tf.constant(serialized))["outputs"].numpy()
-    np.testing.assert_allclose(scores, exported.scores(DOCUMENTS[np.newaxis])[0], rtol=1e-6, atol=1e-6)

@@ -24,15 +24,13 @@ SIGNATURES = {
             "scores": FLOATS,
             "valid": BOOLS,
             "order": PLACES,
-            "top_k": tf.TensorSpec([None, 3], tf.int32),
-            "top_k_scores": tf.TensorSpec([None, 3], tf.float32),
+            "topn": tf.TensorSpec([None, 3], tf.int32),
+            "topn_scores": tf.TensorSpec([None, 3], tf.float32),
         },
     ),
     "predict": ({"inputs": STRINGS}, {"outputs": FLOATS}),
-    "regress": ({"inputs": STRINGS}, {"outputs": tf.TensorSpec([None], tf.float32)}),
 }
 SIGNATURES["tensorflow/serving/predict"] = SIGNATURES["predict"]
-SIGNATURES["tensorflow/serving/regress"] = SIGNATURES["regress"]
 
 
 def unnamed(specs):
@@ -73,9 +71,9 @@ def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
         real = sorted(np.flatnonzero(mask).tolist(), key=lambda place: -scores[place])
         assert answer["order"].numpy()[row].tolist() == real + [-1] * (5 - len(real))
         best = real[:3] + [-1] * (3 - len(real))
-        assert answer["top_k"].numpy()[row].tolist() == best
+        assert answer["topn"].numpy()[row].tolist() == best
         expected = [PADDING if place < 0 else scores[place] for place in best]
-        assert answer["top_k_scores"].numpy()[row].tolist() == expected
+        assert answer["topn_scores"].numpy()[row].tolist() == expected
 
 
 def test_tied_documents_keep_their_order(loaded):
@@ -102,8 +100,6 @@ def test_named_features_are_read_in_the_given_order(tmp_path, protos):
     expected = model(np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)).numpy()
     found = loaded.predict(tf.constant([example_list(documents)]))["outputs"].numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-    flat = loaded.regress(tf.constant([document.SerializeToString() for document in documents]))["outputs"].numpy()
-    np.testing.assert_allclose(flat, expected[0], rtol=1e-6, atol=1e-6)
 
 
 def test_an_invalid_document_does_not_change_the_scores_of_other_documents(tmp_path):
@@ -172,7 +168,7 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
         },
         context_feature_spec={"query_length": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.0])},
         mask_feature_name="example_list_mask",
-        top_k=None,
+        topn=None,
     )
     loaded = tf.saved_model.load(str(path))
     documents = [example(kind=[kind], price=[price, 2.0]) for kind, price in ((b"blog", 1.0), (b"news", 3.0))]
@@ -193,9 +189,6 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
     assert set(ranked) == {"scores", "valid", "order"}
     with pytest.raises(tf.errors.InvalidArgumentError, match="`price` must have as many lists and documents as"):
         loaded.signatures["rank"](**{**tensors, "price": tensors["price"][:1]})
-    flat = tf.constant([example(kind=[b"blog"], price=[1.0, 2.0], query_length=[5.0]).SerializeToString()])
-    regressed = loaded.signatures["regress"](inputs=flat)["outputs"].numpy()
-    np.testing.assert_allclose(regressed, expected[0, :1], rtol=1e-6, atol=1e-6)
 
 
 class AddsTheSum(tf.keras.Model):
@@ -217,9 +210,7 @@ def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
     assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
 
 
-@pytest.mark.parametrize(
-    "default", ["scores", *(pytest.param(name, marks=pytest.mark.slow) for name in ("predict", "regress"))]
-)
+@pytest.mark.parametrize("default", ["scores", pytest.param("predict", marks=pytest.mark.slow)])
 def test_the_default_signature_can_be_chosen(default, tmp_path):
     path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup_list_sizes=())
     signature = tf.saved_model.load(str(path)).signatures["serving_default"]
@@ -248,7 +239,6 @@ def test_a_model_with_several_outputs_ranks_by_the_given_one(tmp_path):
         np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
     assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
     assert set(signatures["predict"].structured_outputs) == {"click", "buy"}
-    assert set(signatures["regress"].structured_outputs) == {"click", "buy"}
 
 
 RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
@@ -261,7 +251,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of unique names"),
         ({"feature_names": ["a", "b"], "num_features": 3}, "`feature_names` must be 3 names, got 2"),
         ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
-        ({"num_features": 3, "top_k": 0}, "`top_k` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "topn": 0}, "`topn` must be an integer >= 1, got 0"),
         ({"num_features": 3, "warmup_list_sizes": [0]}, "`warmup_list_sizes` must be an integer >= 1, got 0"),
         ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
         ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),
@@ -270,10 +260,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"example_feature_spec": {}}, "`example_feature_spec` must contain at least one feature"),
         ({"example_feature_spec": {"x": tf.io.VarLenFeature(tf.float32)}}, "must contain tf.io.FixedLenFeature or"),
         ({"example_feature_spec": RAGGED, "mask_feature_name": "words"}, "got \\['words'\\]"),
-        (
-            {"example_feature_spec": RAGGED, "serving_default": "scores"},
-            "must be one of 'predict', 'regress' for these",
-        ),
+        ({"example_feature_spec": RAGGED, "serving_default": "scores"}, "must be one of 'predict' for these"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path):

@@ -8,17 +8,17 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tfr_smooth import models, serving
-from tfr_smooth.columns import Column, TableFeatures, infer_columns
+from tfr_smooth.columns import Boolean, Category, Column, Date, Number, TableFeatures, infer_columns
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [
-    Column(name="brand", kind="category", has_missing=True, categories=("acme", "ä")),
-    Column(name="price", kind="number", fill=2.5, has_missing=True),
-    Column(name="day", kind="date", fill=19000.25, has_missing=True),
-    Column(name="new", kind="boolean", fill=0.25),
+    Category(name="brand", has_missing=True, categories=("acme", "ä")),
+    Number(name="price", fill=2.5, has_missing=True),
+    Date(name="day", fill=19000.25, has_missing=True),
+    Boolean(name="new", fill=0.25),
 ]
 # Per document: brand, price, day, new. The values that mean "missing" are None in protos.
 LISTS = [
@@ -61,7 +61,7 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     inputs = tensors()
     for name in query_columns:
         inputs[name] = inputs[name][:, 0]
-    path = serving.export_ranker(model, tmp_path, top_k=2, **model.export_arguments)
+    path = serving.export_ranker(model, tmp_path, topn=2, **model.export_arguments)
     signatures = tf.saved_model.load(str(path)).signatures
     assert set(signatures["rank"].structured_input_signature[1]) == {*inputs, "mask"}
     whole, masked = model(inputs).numpy(), model({**inputs, "mask": MASK}).numpy()
@@ -79,13 +79,6 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     ]
     for name in ("predict", "tensorflow/serving/predict"):
         np.testing.assert_allclose(signatures[name](inputs=tf.constant(lists))["outputs"], masked, **CLOSE)
-    flat = [
-        example(**each, **context).SerializeToString()
-        for rows, context in zip(documents, contexts, strict=True)
-        for each in rows
-    ]
-    for name in ("regress", "tensorflow/serving/regress"):
-        np.testing.assert_allclose(signatures[name](inputs=tf.constant(flat))["outputs"], masked[MASK], **CLOSE)
 
 
 def matrix_model(matrix):
@@ -119,7 +112,8 @@ def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
 
 def test_a_number_that_a_proto_lacks_is_missing(protos):
     inputs = RankerInputs.dense(2, ["a", "b"], missing_values=True)
-    features, _ = inputs.parse_examples(tf.constant([protos[0](a=[1.5]).SerializeToString()]))
+    example, example_list = protos
+    features, _ = inputs.parse_lists(tf.constant([example_list([example(a=[1.5])])]))
     np.testing.assert_array_equal(features["features"], [[[1.5, np.nan]]])
 
 
@@ -171,7 +165,7 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):
 )
 def test_columns_keep_any_names(names, tmp_path, protos):
     example, example_list = protos
-    numbers = [Column(name=name, kind="number", has_missing=True) for name in names]
+    numbers = [Number(name=name, has_missing=True) for name in names]
     layer = TableFeatures(numbers)
     tf.keras.utils.set_random_seed(5)
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[6]), query_columns=names[3:])
@@ -202,7 +196,7 @@ def test_columns_keep_any_names(names, tmp_path, protos):
 
 @pytest.mark.parametrize("names", [["self"], pytest.param(["a b", "a_b"], marks=pytest.mark.slow)])
 def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(names, tmp_path):
-    layer = TableFeatures([Column(name=name, kind="number") for name in names])
+    layer = TableFeatures([Number(name=name) for name in names])
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
     model.build()
     path = serving.export_ranker(model, tmp_path, **model.export_arguments)
@@ -231,8 +225,8 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
 def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
     columns = [
         Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
-        Column(name="class", kind="category", categories=("a", "ä")),
-        Column(name="day", kind="date", fill=19000.0),
+        Category(name="class", categories=("a", "ä")),
+        Date(name="day", fill=19000.0),
     ]
     model = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
     inputs = {

@@ -37,16 +37,15 @@ def build(scorer):
 
 @pytest.fixture(scope="module")
 def lists(protos):
-    """Serialized lists of 3, 1, 0 and 5 documents, and the documents with their context."""
+    """Serialized lists of 3, 1, 0 and 5 documents, and their mask."""
     example, example_list = protos
     random = np.random.RandomState(0)
-    serialized, flat = [], []
+    serialized = []
     for size in (3, 1, 0, 5):
         query = random.randn(2).tolist()
         rows = [{"price": random.randn(1).tolist(), "embedding": (50 * random.randn(3)).tolist()} for _ in range(size)]
         serialized.append(example_list([example(**row) for row in rows], query=query))
-        flat += [example(query=query, **row).SerializeToString() for row in rows]
-    return tf.constant(serialized), tf.constant(flat), np.arange(5) < np.array([[3], [1], [0], [5]])
+    return tf.constant(serialized), np.arange(5) < np.array([[3], [1], [0], [5]])
 
 
 SCORERS = {
@@ -58,7 +57,7 @@ SCORERS = {
 
 @pytest.mark.parametrize("scorer", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("dnn", "gam")), "tasks"])
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
-    serialized, flat, mask = lists
+    serialized, mask = lists
     model = build(SCORERS[scorer]())
     theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()
     path = serving.export_ranker(model, tmp_path, rank_by="buy" if scorer == "tasks" else None, **SPECS)
@@ -70,11 +69,6 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
         for name in found:
             np.testing.assert_allclose(found[name].numpy()[mask], expected[name].numpy()[mask], rtol=1e-5, atol=1e-5)
             assert (found[name].numpy()[~mask] == np.float32(models.PADDING_SCORE)).all()
-    for signature in ("tensorflow/serving/regress", "regress"):
-        found, expected = ours[signature](inputs=flat), theirs["tensorflow/serving/regress"](flat)
-        assert set(found) == set(expected)
-        for name in found:
-            np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
@@ -102,5 +96,3 @@ def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
         np.testing.assert_allclose(found.numpy()[0], expected[0], rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(found.numpy()[1, 0], expected[0, 0], rtol=1e-6, atol=1e-6)
         assert (found.numpy()[1, 1:] == np.float32(models.PADDING_SCORE)).all()
-    flat = tf.constant([document.SerializeToString() for document in documents])
-    np.testing.assert_allclose(signatures["regress"](inputs=flat)["outputs"], expected[0], rtol=1e-6, atol=1e-6)

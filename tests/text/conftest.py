@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import sentencepiece
 
+from experiments import text_collections
 from tfr_smooth import text
 from tfr_smooth.text import token_inputs
 
@@ -120,12 +121,11 @@ def made_up(queries=18, documents=60, seed=0):
 def made_up_table(**kwargs):
     """Candidates of BM25; relevant documents that are none have no score."""
     texts, asked, labels = made_up(**kwargs)
-    contents = {doc_id: " ".join(document) for doc_id, document in texts.items()}
-    run = text.bm25(asked, contents, depth=15)
+    queries, contents = pd.Series(asked), pd.Series(texts).str.join(" ")
+    best = text_collections.best_documents(queries, contents, topn=15).set_index(["query_id", "doc_id"])["score"]
+    pairs = [(query, name) for query in asked for name in dict.fromkeys([*best[query].index, *labels[query]])]
     rows = [
-        (query_id, doc_id, asked[query_id], contents[doc_id], judged.get(doc_id, 0), run[query_id].get(doc_id))
-        for query_id, judged in labels.items()
-        for doc_id in dict.fromkeys([*run[query_id], *judged])
+        (*pair, asked[pair[0]], contents[pair[1]], labels[pair[0]].get(pair[1], 0), best.get(pair)) for pair in pairs
     ]
     return pd.DataFrame(rows, columns=["query_id", "doc_id", "query", "text", "label", "score"])
 

@@ -30,7 +30,7 @@ def frame():
 def fitted(frame, **options):
     encoder = make()
     ranker = tfr_smooth.Ranker(
-        columns={"title": encoder, "asked": encoder}, matches=[("asked", "title")], verbose=False, **options
+        kinds={"title": encoder, "asked": encoder}, matches=[("asked", "title")], verbose=False, **options
     )
     return ranker.fit(frame, label="label", query="query", query_features=["asked"])
 
@@ -52,7 +52,7 @@ def test_vectors_are_means_of_hidden_states_of_mean_square_1():
 
 
 def test_equal_texts_have_the_cosine_1_and_missing_ones_are_0(ranker, frame):
-    layer = ranker.inputs_.layer
+    layer = ranker.features_
     values = {"asked": tf.constant(["wing", "wing"]), "title": tf.constant(["wing", ""])}
     features = pd.DataFrame(layer(values).numpy(), columns=layer.feature_columns)
     assert features["asked ~ title"].to_numpy()[:, 1] == pytest.approx([1.0, 0.0], abs=1e-5)
@@ -86,10 +86,10 @@ def test_a_checkpoint_knows_the_encoder(frame, tmp_path):
     settings = {"epochs": 1, "members": 1}
     first = fitted(frame, **settings)
     for _ in range(2):
-        same = tfr_smooth.Ranker(columns={"title": make(), "asked": "id"}, verbose=False, **settings)
+        same = tfr_smooth.Ranker(kinds={"title": make(), "asked": "id"}, verbose=False, **settings)
         same.fit(frame, label="label", query="query", checkpoint_dir=tmp_path)
-    other = same.set_params(columns={"title": make(seed=1), "asked": "id"})
-    with pytest.raises(ValueError, match="`settings` must match .* got columns="):
+    other = same.set_params(kinds={"title": make(seed=1), "asked": "id"})
+    with pytest.raises(ValueError, match="`settings` must match .* got kinds="):
         other.fit(frame, label="label", query="query", checkpoint_dir=tmp_path)
     assert first.history_["loss"]
 
@@ -97,6 +97,6 @@ def test_a_checkpoint_knows_the_encoder(frame, tmp_path):
 def test_columns_without_text_or_encoder_are_refused(frame):
     numbers = frame.assign(price=np.arange(200.0))
     with pytest.raises(ValueError, match="column 'price' must have text for the kind 'encoded', got the type double"):
-        tfr_smooth.Ranker(columns={"price": make()}).fit(numbers, label="label", query="query")
+        tfr_smooth.Ranker(kinds={"price": make()}).fit(numbers, label="label", query="query")
     with pytest.raises(ValueError, match=r"`encoders` must be those of the columns \['a'\], got \[\]"):
         TableFeatures([{"name": "a", "kind": "encoded", "length": 2}])

@@ -42,6 +42,12 @@ def test_pairs_match_a_token_by_token_reference(length, special, passages):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_the_second_segment_starts_after_all_separators():
+    ids = [[2, 7, 3, 3, 8, 3, 0]]
+    two = SPECIAL._replace(between=(3, 3))
+    np.testing.assert_array_equal(layout.segments(tf.constant(ids), two), [[0, 0, 0, 0, 1, 1, 1]])
+
+
 def test_single_texts_are_truncated_and_padded():
     tokens = tf.ragged.constant([[7, 8, 9], [], [7]], tf.int32)
     np.testing.assert_array_equal(layout.single(tokens, 4, SPECIAL), [[2, 7, 8, 3], [2, 3, 0, 0], [2, 7, 3, 0]])

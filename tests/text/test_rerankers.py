@@ -47,7 +47,7 @@ def batch(table, interaction="late", frozen_layers=0, lists=6):
     """Returns a batch of training lists."""
     lists_of = text_lists.lists_of(table, COLUMNS, labeled=True)
     inputs = inputs_of(interaction, make(frozen_layers=frozen_layers), table.iloc[lists_of.rows])
-    drawn = TrainingLists(lists_of, relevant=2, others=2, seed=0)
+    drawn = TrainingLists(lists_of, relevant=2, negatives=2, seed=0)
     return next(iter(drawn.dataset(inputs, batch_size=lists, epochs=range(1))))
 
 
@@ -194,7 +194,7 @@ def test_bad_arguments_are_refused(name, value):
 
 def test_training_lists_are_redrawn_in_each_epoch(table):
     lists = text_lists.lists_of(table, COLUMNS, labeled=True)
-    drawn = TrainingLists(lists, relevant=2, others=3, seed=0)
+    drawn = TrainingLists(lists, relevant=2, negatives=3, seed=0)
     first, second = drawn.epoch(0), drawn.epoch(1)
     assert first == drawn.epoch(0) != second and len(first) == len(drawn)
     queries, labels = lists.query_of_document, lists.values("label")

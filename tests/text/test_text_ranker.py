@@ -1,6 +1,10 @@
 """`TextRanker`: training, ranking, files, export and errors."""
 
+import concurrent.futures
+import functools
+import gc
 import pickle
+import random
 
 import numpy as np
 import pandas as pd
@@ -22,14 +26,26 @@ def make(checkpoint, interaction="late", **options):
 
 
 @pytest.fixture(scope="module")
-def fitted(checkpoint, table):
-    return make(checkpoint).fit(table, query_id="query_id")
+def trained(tmp_path_factory, table):
+    """Returns the ranker of an interaction and a family of encoders, which is trained once."""
+
+    @functools.cache
+    def trained(interaction, family):
+        folder = write_checkpoint(tmp_path_factory.mktemp(family), family)
+        return make(folder, interaction).fit(table, query_id="query_id")
+
+    return trained
+
+
+@pytest.fixture(scope="module")
+def fitted(trained):
+    return trained("late", "bert")
 
 
 @both_interactions
 @few_families
-def test_predictions_ranks_files_and_exports_agree(tmp_path, table, interaction, family):
-    ranker = make(write_checkpoint(tmp_path / "preset", family), interaction).fit(table, query_id="query_id")
+def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, interaction, family):
+    ranker = trained(interaction, family)
     shuffled = table.sample(frac=1.0, random_state=0)
     scores = ranker.predict(shuffled)
     assert scores.dtype == np.float32 and scores.shape == (len(table),)
@@ -50,10 +66,27 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, interaction,
 
 
 def test_a_clone_has_the_arguments(checkpoint):
-    ranker = make(checkpoint, loss=losses.SmoothINDCGLoss(), warm_start=0.5)
+    ranker = make(checkpoint, loss=losses.SmoothINDCGLoss(), softmax_epochs=0.5)
     assert repr(clone(ranker)) == repr(ranker)
     assert ranker.set_params(loss="smoothi_ndcg", alpha=2.0).get_params()["alpha"] == 2.0
     assert "alpha=2.0" in repr(ranker)
+
+
+def test_trainings_leave_nothing_behind(checkpoint, table):
+    def alive():
+        gc.collect()
+        return sum(isinstance(value, text.Encoder) for value in gc.get_objects())
+
+    states, before = (random.getstate(), np.random.get_state()[1].tolist()), alive()
+    make(checkpoint, loss="smoothi_ndcg", softmax_epochs=1, epochs=2).fit(table)
+    assert alive() == before and (random.getstate(), np.random.get_state()[1].tolist()) == states
+
+
+def test_trainings_in_threads_are_those_of_one_thread(checkpoint, fitted, table):
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        rankers = list(threads.map(lambda _: make(checkpoint).fit(table, query_id="query_id"), range(2)))
+    for ranker in rankers:
+        np.testing.assert_array_equal(ranker.predict(table), fitted.predict(table))
 
 
 def test_measures_are_those_of_the_scores(fitted, table):
@@ -68,7 +101,7 @@ def test_measures_are_those_of_the_scores(fitted, table):
 @pytest.mark.parametrize("select_by", ["map", "last"])
 def test_the_best_epoch_is_used_and_a_resumed_training_ends_like_an_uninterrupted_one(tmp_path, table, select_by):
     checkpoint = write_checkpoint(tmp_path / "preset", dropout=0.0)
-    options = {"epochs": 4, "select_by": select_by, "loss": "smoothi_ndcg", "warm_start": 0.5, "frozen_layers": 1}
+    options = {"epochs": 4, "select_by": select_by, "loss": "smoothi_ndcg", "softmax_epochs": 0.5, "frozen_layers": 1}
     arguments = {"query_id": "query_id", "validation": table[table["query_id"] < "q12"]}
 
     def stop(epoch, logs):
@@ -116,7 +149,7 @@ def test_unfitted_rankers_are_refused(checkpoint, table):
         (lambda t: t.assign(text=1.0), "column 'text' must be text, got the type double"),
         (lambda t: t.assign(label=-1), "column 'label' must be finite float32 numbers >= 0, got -1 in row 0"),
         (lambda t: t.assign(query=["other", *t["query"][1:]]), "column 'query' must be the same .* in row 1"),
-        (lambda t: t.assign(label=0), "`data` must have a query with a relevant and another document, got none"),
+        (lambda t: t.assign(label=0), "`X` must have a query with a relevant and a non-relevant document, got none"),
         (lambda t: t["text"].to_numpy(), "`table` must be a table"),
     ],
 )
@@ -128,7 +161,7 @@ def test_bad_tables_are_refused(checkpoint, table, change, message):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("interaction", "both"), ("loss", "softmaxx"), ("epochs", -1), ("warm_start", 1.0), ("patience", 0)),
+        *(("interaction", "both"), ("loss", "softmaxx"), ("epochs", -1), ("softmax_epochs", 1.0), ("patience", 0)),
         *(("select_by", "ndcg@10"), ("relevant", 0), ("learning_rate", 0.0), ("alpha", 2.0), ("length", 41)),
     ],
 )

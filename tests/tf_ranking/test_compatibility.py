@@ -34,6 +34,7 @@ def test_without_the_variable_the_error_names_it():
     assert all(part in error for part in ("tf_keras is imported, but", "TF_USE_LEGACY_KERAS=1", install))
 
 
+@pytest.mark.slow
 @needs_tf_keras
 def test_the_variable_may_be_set_in_the_program_and_tensorflow_imported_first():
     program = """

@@ -40,9 +40,20 @@ def pair_of_losses(name, *, lambda_weight=None, **arguments):
     return made
 
 
-def value_and_gradient(loss, labels, scores, factors=1.0):
-    """The sum of the losses times factors, and its gradient."""
-    return helpers.value_and_gradient(lambda *batch: tf.reduce_sum(loss(*batch) * factors), labels, scores)
+def value_and_gradient(loss, labels, scores, factors=1.0, weights=None):
+    """The sum of the losses with these weights times factors, and its gradient."""
+    return helpers.value_and_gradient(lambda *batch: tf.reduce_sum(loss(*batch, weights) * factors), labels, scores)
+
+
+# What weights multiply in the losses of both libraries.
+weighted = pytest.mark.parametrize("shape", ["unweighted", "lists", "documents"])
+
+
+def weights_of(shape, labels):
+    if shape == "unweighted":
+        return None
+    weights = np.random.RandomState(7).rand(*labels.shape).astype(np.float32)
+    return weights if shape == "documents" else weights[:, :1]
 
 
 def assert_near(found, expected, error=2e-6):
@@ -66,23 +77,53 @@ def test_softmax_losses_equal_those_of_tf_ranking(name, arguments, weight):
     assert_near(value_and_gradient(our, *lists()), value_and_gradient(their, *lists()))
 
 
+@weighted
+@pytest.mark.parametrize("weight", ["none", "ndcg"])
+def test_weighted_softmax_equals_that_of_tf_ranking(weight, shape):
+    labels, scores = lists()
+    their, our = pair_of_losses("SoftmaxLoss", reduction="sum", **WEIGHTS[weight])
+    weights = weights_of(shape, labels)
+    assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in (our, their)))
+
+
+@weighted
+@pytest.mark.parametrize("name", ["UniqueSoftmaxLoss", "ApproxNDCGLoss"])
+def test_weighted_listwise_losses_equal_those_of_tf_ranking(name, shape):
+    labels, scores = lists()
+    relevant = (labels > 0.0).any(axis=1)
+    labels, scores = labels[relevant], scores[relevant]
+    sharpness = {"alpha": 2.0}, {"temperature": 0.5}
+    our, their = (
+        getattr(package, name)(reduction="sum", **(own if name == "ApproxNDCGLoss" else {}))
+        for package, own in zip((losses, theirs), sharpness, strict=True)
+    )
+    weights = weights_of(shape, labels)
+    expected, gradient = value_and_gradient(their, labels, scores, weights=weights)
+    if name == "ApproxNDCGLoss":  # Their loss is ours minus 1.
+        expected += losses.list_weights(weights, tf.maximum(labels, 0.0), labels >= 0.0).numpy().sum()
+    assert_near(value_and_gradient(our, labels, scores, weights=weights), (expected, gradient), 1e-5)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.3])
 def test_unique_softmax_equals_that_of_tf_ranking(temperature):
     their, our = pair_of_losses("UniqueSoftmaxLoss", reduction="sum", temperature=temperature)
     assert_near(value_and_gradient(our, *lists()), value_and_gradient(their, *lists()))
 
 
+@weighted
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize(
     "name", ["PairwiseLogisticLoss", "PairwiseHingeLoss", "PairwiseSoftZeroOneLoss", "PairwiseMSELoss"]
 )
-def test_pairwise_losses_equal_those_of_tf_ranking(name, weight):
+def test_pairwise_losses_equal_those_of_tf_ranking(name, weight, shape):
     labels, scores = lists()
+    weights = weights_of(shape, labels)
     their, our = pair_of_losses(name, reduction="none", temperature=0.7, **WEIGHTS[weight])
     # TF-Ranking has one value per document; its weights of DCG have the length of the padded list as a factor.
     documents = np.sum(labels >= 0.0, axis=1, keepdims=True).astype(np.float32)
     lengths = documents if weight in ("none", "label_diff", "precision") else np.full_like(documents, labels.shape[1])
-    assert_near(value_and_gradient(our, labels, scores), value_and_gradient(their, labels, scores, 1.0 / lengths))
+    expected = value_and_gradient(their, labels, scores, 1.0 / lengths, weights)
+    assert_near(value_and_gradient(our, labels, scores, weights=weights), expected)
 
 
 @pytest.mark.parametrize("weight", ["none", "precision", "ndcg@2"])
@@ -124,11 +165,12 @@ def test_list_mle_with_weights_equals_that_of_tf_ranking_for_distinct_labels():
     assert_near(value_and_gradient(our, labels, scores), value_and_gradient(their, labels, scores))
 
 
-def test_pointwise_losses_equal_those_of_tf_ranking_without_padding():
+@weighted
+@pytest.mark.parametrize("name", ["SigmoidCrossEntropyLoss", "MeanSquaredLoss"])
+def test_pointwise_losses_equal_those_of_tf_ranking_without_padding(name, shape):
     labels, scores = np.float32(lists()[0] > 1.0), lists()[1]  # Padding becomes label 0.
-    for name in ("SigmoidCrossEntropyLoss", "MeanSquaredLoss"):
-        their, our = pair_of_losses(name)
-        assert_near(value_and_gradient(our, labels, scores), value_and_gradient(their, labels, scores))
+    weights = weights_of(shape, labels)
+    assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in pair_of_losses(name)[::-1]))
 
 
 @pytest.mark.parametrize(
@@ -140,14 +182,17 @@ def test_pointwise_losses_equal_those_of_tf_ranking_without_padding():
         ("OrdinalLoss", {"ordinal_size": 3, "use_fraction_label": True}, 3),
     ],
 )
-def test_losses_of_several_scores_equal_those_of_tf_ranking(name, arguments, num_scores):
+@weighted
+def test_losses_of_several_scores_equal_those_of_tf_ranking(name, arguments, num_scores, shape):
     labels = lists()[0] * 0.8 if name == "OrdinalLoss" else np.minimum(lists()[0], 1.0)
     scores = np.random.RandomState(5).randn(*labels.shape, num_scores).astype(np.float32)
     their, our = pair_of_losses(name, reduction="none", **arguments)
     # TF-Ranking has one value per document, or per list.
     documents = np.sum(labels >= 0.0, axis=1, keepdims=True).astype(np.float32)
     factors = 1.0 if name == "MixtureEMLoss" else 1.0 / documents
-    assert_near(value_and_gradient(our, labels, scores), value_and_gradient(their, labels, scores, factors))
+    weights = weights_of(shape, labels)
+    expected = value_and_gradient(their, labels, scores, factors, weights)
+    assert_near(value_and_gradient(our, labels, scores, weights=weights), expected)
 
 
 def test_sampled_losses_equal_those_of_tf_ranking_with_the_same_noise(monkeypatch):

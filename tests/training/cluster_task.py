@@ -9,7 +9,6 @@ import pathlib
 import signal
 import sys
 
-import numpy as np
 import tensorflow as tf
 
 from tests.training import replicas
@@ -152,38 +151,14 @@ def train_on_shards(strategy, folder, _):
     (folder / f"{task()['index']}.json").write_text(json.dumps(found))
 
 
-def train_asynchronously(strategy, folder, _):
-    """Trains with a parameter server. Only the chief calls this function."""
-    model = a_model(strategy)
-    before = exact_ndcg(model, folder)
-    validation = training.ExactValidation(
-        read(folder / "vali.txt"), [metrics.NDCGMetric()], path=folder / "output" / "best.keras"
-    )
-    resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
-    resumable.restore(model)
-    lists = read(folder / "train.txt", shuffle=True, num_epochs=None, portable=True)
-    model.fit(lists, epochs=6, steps_per_epoch=10, verbose=0, callbacks=[validation, resumable])
-    after = exact_ndcg(model, folder)
-    found = {"chief": training.is_chief(strategy), "before": before, "after": after, "history": validation.history}
-    (folder / "chief.json").write_text(json.dumps(found))
-
-
-def exact_ndcg(model, folder):
-    metric = metrics.NDCGMetric()
-    for inputs, labels in read(folder / "train.txt"):
-        metric.update_state(labels, model(inputs, training=False))
-    return float(np.float32(metric.result()))
-
-
 def task():
     return json.loads(os.environ["TF_CONFIG"])["task"]
 
 
 def main(what, folder, argument=None):
     signal.alarm(300)  # ends this process even if the parent process cannot
-    name = "parameter_server" if what == "train_asynchronously" else "multi_worker"
-    strategy = training.get_strategy(name)
-    functions = {each.__name__: each for each in (compare, train, train_on_shards, train_asynchronously)}
+    strategy = training.get_strategy("multi_worker")
+    functions = {function.__name__: function for function in (compare, train, train_on_shards)}
     functions[what](strategy, pathlib.Path(folder), argument)
 
 

@@ -79,6 +79,11 @@ def test_the_drop_is_the_change_of_the_metric_with_a_shuffled_feature():
         assert {name: pytest.approx(drops, abs=1e-6) for name, drops in expected.items()} == found.drops
 
 
+def test_printed_names_stay_in_their_line():
+    importance = FeatureImportance("ndcg", baseline=0.5, drops={"a\nb\x1b[31m": [0.1]})
+    assert str(importance).splitlines()[1].split()[0] == r"a\nb\x1b[31m"
+
+
 def test_standard_errors_and_the_printed_table():
     drops = {"long name": np.array([0.3, 0.1]), "x": np.array([0.0, 0.0])}
     importance = FeatureImportance("ndcg", 0.8, drops)

@@ -88,7 +88,7 @@ def test_a_fit_of_equal_graphs_traces_nothing(ranker):
         {"loss": losses.ListNetLoss()},
         {"weight_decay": 0.1},
         {"loss": "rank_net"},
-        {"warm_start": 0.5},
+        {"softmax_epochs": 0.5},
         {"width": 5},
         {"further_metrics": [metrics.MRRMetric()]},
     ],

@@ -124,7 +124,6 @@ def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(f
         run(files, tmp_path, interrupt_at=1)
     for path in (tmp_path / "checkpoints").glob(f"ckpt-*.{damage}*"):
         path.write_bytes(path.read_bytes()[:-200])
-    (tmp_path / "checkpoints" / "checkpoint").unlink()
     with (
         pytest.warns(UserWarning, match="is damaged"),
         pytest.raises(ValueError, match="`directory` must have"),
@@ -167,6 +166,37 @@ def test_a_run_that_stopped_early_is_not_continued(tmp_path):
     assert again == first
 
 
+@pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "removed"])
+def test_a_damaged_best_model_is_noticed_before_training(tmp_path, damage):
+    def watch():
+        return training.Validation(lambda model: {"ndcg": next(values)}, monitor="ndcg", path=tmp_path / "best.keras")
+
+    values = iter([0.5, 0.4])
+    small_training(tmp_path, epochs=2, validation=watch())
+    assert len(small_training(tmp_path, epochs=2, validation=watch())["loss"]) == 2
+    content = bytearray((tmp_path / "best.keras").read_bytes())
+    (tmp_path / "best.keras").unlink()
+    if damage != "removed":
+        content[-len(content) // 3] ^= damage == "flipped"
+        size = {"cut": 1000, "emptied": 0}.get(damage, len(content))
+        (tmp_path / "best.keras").write_bytes(content[:size])
+    with pytest.raises(
+        ValueError, match=r"best.keras must be the model of epoch 1, .*damaged: .* Remove the checkpoints"
+    ):
+        small_training(tmp_path, epochs=4, validation=watch(), callbacks=[Unexpected()])
+
+
+def test_only_the_last_checkpoints_remain_and_other_files_are_left_alone(tmp_path):
+    foreign = {"ckpt-abc.index", "ckpt-1.old", "notes.txt"}
+    for name in foreign:
+        (tmp_path / name).touch()
+    small_training(tmp_path, epochs=4)
+    written = {path.stem for path in tmp_path.glob("ckpt-*.index")} - {"ckpt-abc"}
+    assert written == {"ckpt-3", "ckpt-4"} and foreign < {path.name for path in tmp_path.iterdir()}
+    again, longer = small_training(tmp_path, epochs=4, callbacks=[Unexpected()]), small_training(tmp_path, epochs=6)
+    assert len(again["loss"]) == 4 and longer["loss"][:4] == again["loss"] and len(longer["loss"]) == 6
+
+
 class Unexpected(tf.keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         raise AssertionError
@@ -185,7 +215,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
-    left = [tmp_path / "ckpt-1_temp" / "part", tmp_path / "checkpoint.tmp12"]
+    left = [tmp_path / "ckpt-1_temp" / "part", tmp_path / "ckpt-1.tempstate12"]
     left[0].parent.mkdir()
     for path in left:
         path.touch()

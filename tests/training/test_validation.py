@@ -16,8 +16,9 @@ def make_dataset(lists=7, seed=0, batch=3):
     return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(batch), inputs, labels
 
 
-def make_model():
-    """The tests do not depend on the loss; Keras's own is traced faster."""
+@pytest.fixture(scope="module")
+def model():
+    """The tests depend neither on the loss nor on the weights; Keras's own loss is traced faster."""
     tf.keras.utils.set_random_seed(0)
     model = models.FeedForwardScorer(hidden=[8])
     model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss="mse")
@@ -38,9 +39,8 @@ class Scripted(tf.keras.metrics.Metric):
         return next(self._values)
 
 
-def test_each_list_counts_once_in_unequal_batches():
+def test_each_list_counts_once_in_unequal_batches(model):
     dataset, inputs, labels = make_dataset()
-    model = make_model()
     validation = training.ExactValidation(dataset, [metrics.NDCGMetric(), metrics.MRRMetric()])
     history = model.fit(dataset, epochs=2, verbose=0, callbacks=[validation]).history
     whole = metrics.NDCGMetric()
@@ -50,10 +50,9 @@ def test_each_list_counts_once_in_unequal_batches():
     assert validation.history == {name: [float(v) for v in values] for name, values in history.items()}
 
 
-def test_lists_have_the_weights_of_the_dataset():
+def test_lists_have_the_weights_of_the_dataset(model):
     _, inputs, labels = make_dataset()
     weights = np.arange(7.0, dtype=np.float32)
-    model = make_model()
     validation = training.ExactValidation(
         tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(3), [metrics.NDCGMetric()]
     )
@@ -65,14 +64,13 @@ def test_lists_have_the_weights_of_the_dataset():
     assert validation.evaluate()["ndcg"] != pytest.approx(float(whole.result()), rel=1e-3)
 
 
-def test_keeps_the_best_epoch_and_its_model(tmp_path):
+def test_keeps_the_best_epoch_and_its_model(model, tmp_path):
     dataset, inputs, _ = make_dataset()
     path = tmp_path / "best.keras"
     outputs = []
     scripted = Scripted([0.1, 0.5, float("nan"), 0.5, 0.3])
     validation = training.ExactValidation(dataset, [scripted], path=path)
     keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: outputs.append(model.predict(inputs, verbose=0)))
-    model = make_model()
     model.fit(dataset, epochs=5, verbose=0, callbacks=[validation, keep])
     assert (validation.best_epoch, validation.best_value) == (1, 0.5) and not validation.stopped
     best = tf.keras.models.load_model(path).predict(inputs, verbose=0)
@@ -89,19 +87,19 @@ def test_keeps_the_best_epoch_and_its_model(tmp_path):
         pytest.param([float("nan")] * 5, 2, marks=pytest.mark.slow),
     ],
 )
-def test_training_stops_after_patience_epochs_without_improvement(values, epochs):
+def test_training_stops_after_patience_epochs_without_improvement(model, values, epochs):
     dataset, _, _ = make_dataset()
     validation = training.ExactValidation(dataset, [Scripted(values)], patience=2)
-    history = make_model().fit(dataset, epochs=5, verbose=0, callbacks=[validation])
+    history = model.fit(dataset, epochs=5, verbose=0, callbacks=[validation])
     assert len(history.epoch) == epochs
     assert validation.stopped
 
 
-def test_monitor_selects_the_metric_and_mode_min_its_lowest_value():
+def test_monitor_selects_the_metric_and_mode_min_its_lowest_value(model):
     dataset, _, _ = make_dataset()
     scripted = [Scripted([0.1, 0.5, 0.9], "a"), Scripted([3.0, 1.0, 2.0], "b")]
     validation = training.ExactValidation(dataset, scripted, monitor="b", mode="min")
-    make_model().fit(dataset, epochs=3, verbose=0, callbacks=[validation])
+    model.fit(dataset, epochs=3, verbose=0, callbacks=[validation])
     assert (validation.best_epoch, validation.best_value) == (1, 1.0)
 
 

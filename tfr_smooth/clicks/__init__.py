@@ -1,4 +1,4 @@
-"""Unbiased learning to rank from clicks: simulated users, and propensities estimated from click logs."""
+"""Unbiased learning to rank from clicks: propensities and relevance estimated from click logs."""
 
 from tfr_smooth.clicks.propensities import (
     ClickModel,
@@ -6,17 +6,10 @@ from tfr_smooth.clicks.propensities import (
     propensities_from_random_rankings,
     relevance_from_clicks,
 )
-from tfr_smooth.clicks.simulation import Cascade, ClickLog, PositionBased, TrustBias, UserModel, simulate
 
 __all__ = [
-    "Cascade",
-    "ClickLog",
     "ClickModel",
-    "PositionBased",
-    "TrustBias",
-    "UserModel",
     "fit_position_based",
     "propensities_from_random_rankings",
     "relevance_from_clicks",
-    "simulate",
 ]

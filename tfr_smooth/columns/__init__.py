@@ -1,6 +1,31 @@
-"""The columns of tables: what is learned of them, and the layer that prepares them for models."""
+"""The columns of tables: their kinds, what is learned of them, and the layer that prepares them for models.
 
-from tfr_smooth.columns.columns import Column, column_arrays, infer_columns
+A kind of column is one module with one class; importing it here registers it.
+"""
+
+from tfr_smooth.columns.category import Category
+from tfr_smooth.columns.date import Date
 from tfr_smooth.columns.features import TableFeatures
+from tfr_smooth.columns.id import Id
+from tfr_smooth.columns.kinds import Column
+from tfr_smooth.columns.number import Boolean, Number
+from tfr_smooth.columns.set import Set
+from tfr_smooth.columns.tables import column_arrays, infer_columns
+from tfr_smooth.columns.text import Text
+from tfr_smooth.columns.vector import Encoded, Vector
 
-__all__ = ["Column", "TableFeatures", "column_arrays", "infer_columns"]
+__all__ = [
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "Encoded",
+    "Id",
+    "Number",
+    "Set",
+    "TableFeatures",
+    "Text",
+    "Vector",
+    "column_arrays",
+    "infer_columns",
+]

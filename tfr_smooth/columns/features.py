@@ -1,42 +1,42 @@
-"""Features from the raw columns of a table: the preparation inside the model."""
+"""The layer of the columns of a table: it learns them once, and prepares them in training, in files and in exports."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns.columns import CODED, Column, as_columns
+from tfr_smooth.columns import matches as matching
+from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
+from tfr_smooth.columns.number import columns_of_matrix, number_features
+from tfr_smooth.data.batches import prefetched
+from tfr_smooth.data.column_values import dense_column, number_matrix
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.roles import DENSE
 
-_SECONDS_PER_DAY = 86400.0
-_VECTORS = ("vector", "encoded")
+# Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
+_MOST_BYTES = 1 << 28
+_ROWS_AT_ONCE = 2**16
+
+Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class TableFeatures(tf.keras.layers.Layer):
-    r"""Converts raw table columns to numbers: fills missing values, encodes categories and dates.
+    r"""Converts the raw columns of a table to numbers, as learned from a training table.
 
-    Each column gives, in order:
-
-    - "number" and "boolean": the value, with `fill` for NaN.
-    - "category": 1 for its category and 0 for the others; 0 for all if it is unseen or missing ("").
-    - "id": the code of the value, 1 for rare and unseen values and 0 if missing; "set" and "text": the codes of their
-      values, and of their words and pairs of words, with 0 at the end. `FeedForwardScorer` maps codes to vectors.
-    - "vector": its numbers, divided by `scale`; 0 if missing (NaN).
-    - "encoded": the numbers of the vector of its text; 0 if missing ("").
-    - "date": the days since the mean date in training, computed in float64; 0 if missing (the smallest int64).
-    - If values were missing in training: 1 if the value is missing, otherwise 0.
-
-    After the columns, each match of two columns gives two features: of two vectors, their scalar product and its
-    cosine; of others, the fraction of the values of the first one that the second one has, and the reverse. The values
-    are those of ids, categories and sets, and the words and pairs of words of texts.
+    The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
+    columns, each match of two columns gives two features: of two vectors, their scalar product and its cosine; of
+    others, the fraction of the values of the first one that the second one has, and the reverse. The values are those
+    of ids, categories and sets, and the words and pairs of words of texts.
 
     Args:
-      columns: `columns.Column` objects, as from `columns.infer_columns`, or their dicts.
+      columns: The columns, as from `infer_columns`, or the results of their `to_config`.
       matches: Pairs of names of columns to compare, both vectors of the same length or both text.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
@@ -44,9 +44,9 @@ class TableFeatures(tf.keras.layers.Layer):
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
-    Call with a dict of the raw values by column name, each of the same shape [...], as from `columns.column_arrays`;
-    further entries are ignored. With `stacked`, call with numbers [..., columns]. Returns float32 [..., num_features].
-    Infinite numbers are not changed.
+    Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
+    entries are ignored. With `stacked`, call with numbers [..., columns]. Returns float32 [..., num_features]. Infinite
+    numbers are not changed.
 
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
@@ -55,9 +55,9 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.columns import Column, TableFeatures
-      >>> price = Column(name="price", kind="number", fill=2.0, has_missing=True)
-      >>> brand = Column(name="brand", kind="category", categories=("a", "b"))
+      >>> from tfr_smooth.columns import Category, Number, TableFeatures
+      >>> price = Number(name="price", fill=2.0, has_missing=True)
+      >>> brand = Category(name="brand", categories=("a", "b"))
       >>> layer = TableFeatures([price, brand])
       >>> inputs = {"price": tf.constant([5.0, float("nan")]), "brand": tf.constant(["b", "unseen"])}
       >>> layer(inputs).numpy().tolist()
@@ -80,7 +80,7 @@ class TableFeatures(tf.keras.layers.Layer):
         super().__init__(dtype=dtype, **kwargs)
         self._columns = as_columns(columns)
         self.stacked = _arguments.boolean("stacked", stacked)
-        self._matches = [self._pair(pair) for pair in matches]
+        self._matches = [matching.checked_pair(names, self._columns) for names in matches]
         self.encoders = dict(encoders or {})
         encoded = {column.name for column in self._columns if column.kind == "encoded"}
         if encoded != set(self.encoders):
@@ -90,56 +90,139 @@ class TableFeatures(tf.keras.layers.Layer):
         others = [column.name for column in self._columns if column.kind != "number"]
         if stacked and others:
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
+        self._numbers: tuple[Any, ...] = tuple(column for column in self._columns if column.stacked)
+        self._others = [column for column in self._columns if not column.stacked]
         self.supports_jit = False  # XLA has no strings.
-        for place, column in enumerate(self._columns):
-            if column.kind in ("category", *CODED) and not column.buckets:
-                # Keras 3 does not track tables in lists and dicts.
-                setattr(self, f"_table_{place}", _table(column.categories))
+        for place, column in enumerate(self._others):
+            setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
         self.built = True
 
-    def _pair(self, names: Sequence[str]) -> list[Column]:
-        """Returns two columns that can be compared."""
-        found = [column for name in names for column in self._columns if column.name == name]
-        kinds = {(column.length,) if column.kind in _VECTORS else column.is_text and "text" for column in found}
-        is_number = False in kinds
-        if isinstance(names, str) or len(found) != 2 or len(names) != 2 or len(kinds) > 1 or is_number:
-            expected = "pairs of names of columns of text, or of vectors of one length"
-            raise ValueError(f"`matches` must be {expected}, got {names!r}.")
-        return found
+    @classmethod
+    def learn(
+        cls,
+        lists: Lists,
+        queries: np.ndarray | None = None,
+        *,
+        max_categories: int = 100,
+        kinds: Mapping[str, Any] | None = None,
+        matches: Sequence[Sequence[str]] = (),
+    ) -> tuple[TableFeatures, Lists]:
+        """Learns the feature columns of lists, in one pass over the columns.
+
+        Args:
+          lists: The lists.
+          queries: The indices of the training queries. None for all.
+          max_categories: The most values of a category of unknown kind, >= 1.
+          kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
+          matches: Pairs of names of columns to compare.
+
+        Returns:
+          The layer, and all lists with the raw values of the columns.
+
+        Raises:
+          ValueError: If an argument or a column is invalid. The message names the column.
+        """
+        rows = np.sort((lists if queries is None else lists.take(queries)).rows)
+        if lists.is_dense:
+            if kinds:
+                raise ValueError(f"`kinds` must be None for a matrix of numbers, got {dict(kinds)}.")
+            return cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True), lists
+        table = lists.source.select(lists.roles.features)
+        options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
+        chosen = None if len(rows) == len(table) else rows
+        layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
+        changed = [name for name in table.column_names if raw[name] is not table[name]]
+        return layer, lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
+
+    @classmethod
+    def learn_table(
+        cls,
+        table: pa.Table,
+        rows: np.ndarray | None = None,
+        *,
+        max_categories: int = 100,
+        kinds: Mapping[str, Any] | None = None,
+        matches: Sequence[Sequence[str]] = (),
+        release: Callable[[], None] = lambda: None,
+    ) -> tuple[TableFeatures, dict[str, Any]]:
+        """Learns the columns of an Arrow table, as `data.from_table` checks it.
+
+        Args:
+          table: The table.
+          rows: The training rows. None for all.
+          max_categories: As for `learn`.
+          kinds: As for `learn`.
+          matches: As for `learn`.
+          release: Called after each column; all of them together may be larger than memory.
+
+        Returns:
+          The layer, and the raw values of all rows by column.
+
+        Raises:
+          ValueError: As for `learn`.
+        """
+        most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
+        given = {_arguments.name("kinds", name, table.column_names): kind for name, kind in (kinds or {}).items()}
+        for name, kind in given.items():
+            if isinstance(kind, tf.keras.layers.Layer):
+                encoders[name], given[name] = kind, f"encoded:{kind.width}"
+        for pair in matches:
+            texts = [name for name in pair if name in table.column_names and name not in given]
+            if len(texts) == 2 and any(has_words(table[name]) for name in texts):
+                given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
+        columns, raw = [], {}
+        for name, values in zip(table.column_names, table.columns, strict=True):
+            column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=given.get(name))
+            columns.append(column)
+            release()
+        return cls(columns, matches=matches, encoders=encoders), raw
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns."""
-        return tuple(self._columns)
+        return self._columns
 
     @property
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
         names = [column.name for column in self._columns for _ in range(column.width)]
-        return (*names, *(f"{one.name} ~ {other.name}" for one, other in self._matches for _ in range(2)))
+        return (*names, *(name for name in self._match_names for _ in range(matching.WIDTH)))
+
+    @property
+    def _match_names(self) -> list[str]:
+        return [f"{first.name} ~ {second.name}" for first, second in self._matches]
 
     @property
     def num_features(self) -> int:
         """Number of features."""
         return len(self.feature_columns)
 
-    def _blocks(self, *kinds: str) -> Iterator[tuple[int, Column]]:
-        """Yields the columns of some kinds, each with the place of its first feature."""
-        first = 0
+    def _blocks(self, name: str) -> list[list[int]]:
+        """Returns the features that are codes or vectors: the place of the first one, and what the column says."""
+        blocks, first = [], 0
         for column in self._columns:
-            if column.kind in kinds:
-                yield first, column
+            if sizes := getattr(column, name):
+                blocks.append([first, *sizes])
             first += column.width
+        return blocks
 
     @property
     def embeddings(self) -> list[list[int]]:
         """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
-        return [[first, column.length, column.rows] for first, column in self._blocks(*CODED)]
+        return self._blocks("codes")
 
     @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
-        return [[first, column.length] for first, column in self._blocks(*_VECTORS)]
+        return self._blocks("vector")
+
+    @property
+    def kinds(self) -> str:
+        """The names of the columns of each kind, as text."""
+        by_kind: dict[str, list[str]] = {}
+        for column in self._columns:
+            by_kind.setdefault(column.kind, []).append(column.name)
+        return "; ".join(f"{kind} {listed(names)}" for kind, names in by_kind.items())
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -147,10 +230,99 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return {"features": tf.io.FixedLenFeature([len(self._columns)], tf.float32)}
         return {
-            column.name: tf.io.FixedLenFeature(shape, column.dtype, np.full(shape, column.missing_value).tolist())
+            column.name: tf.io.FixedLenFeature(
+                column.shape, column.dtype, np.full(column.shape, column.missing_value).tolist()
+            )
             for column in self._columns
-            for shape in [[column.length] if column.kind == "vector" else []]
         }
+
+    def raw_lists(self, lists: Lists) -> Lists:
+        """Returns other lists with the raw values of the columns as features.
+
+        Args:
+          lists: The lists, with at least these features.
+
+        Returns:
+          The lists.
+
+        Raises:
+          ValueError: If a column is missing or has values of another kind. The message names the column and the row.
+        """
+        if self.stacked != lists.is_dense:
+            got, expected = ("an array", "a table") if lists.is_dense else ("a table", "an array")
+            raise ValueError(f"`X` must be {expected} as in `fit`, got {got} with {lists.num_features} features.")
+        if self.stacked:
+            if lists.num_features != len(self._columns):
+                raise ValueError(f"`X` must have {len(self._columns)} features, got {lists.num_features}.")
+            return lists
+        raw = raw_table(lists.source, self._columns)
+        roles = dataclasses.replace(lists.roles, features=tuple(raw.column_names))
+        return lists.replace(roles, dict(zip(raw.column_names, raw.columns, strict=True)))
+
+    @property
+    def raw_specs(self) -> Any:
+        """The specs of the tensors that `raw` returns, for any number of rows."""
+        count = len(self._columns if self.stacked else self._numbers)
+        others = {column.name: tf.TensorSpec([None, *column.shape], column.dtype) for column in self._others}
+        return tf.TensorSpec([None, count], tf.float32), others
+
+    def raw(self, lists: Lists, rows: np.ndarray) -> Raw:
+        """Returns the raw values of rows of the source of lists that `learn` or `raw_lists` returned.
+
+        Args:
+          lists: The lists.
+          rows: int64 [n].
+
+        Returns:
+          The numbers [n, columns of numbers], and the values of the other columns by name.
+        """
+        if self.stacked:
+            return lists.column(DENSE)(rows), {}
+        numbers = number_matrix(lists.source, [column.name for column in self._numbers], rows)
+        return numbers, {column.name: lists.column(column.name)(rows) for column in self._others}
+
+    def transform(self, lists: Lists) -> Lists:
+        """Returns lists with prepared features in memory; as they are if these are large, for `batches`.
+
+        Args:
+          lists: The lists that `learn` or `raw_lists` returned.
+
+        Returns:
+          The lists.
+        """
+        count, width = len(lists.source), self.num_features
+        if self.stacked and width == len(self._columns):
+            if not any(np.isnan(part).any() for part in _matrices(lists, np.arange(count))):
+                return lists
+        elif 4 * count * width > _MOST_BYTES:
+            return lists
+        matrix = np.empty([count, width], np.float32)
+        for rows in _in_parts(np.arange(count)):
+            matrix[rows[0] : rows[-1] + 1] = self.prepare(*self.raw(lists, rows))
+        return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
+
+    def batches(self, lists: Lists, batch_size: int, **options: Any) -> tf.data.Dataset:
+        """Returns batches of prepared features.
+
+        Args:
+          lists: The lists that `transform` returned.
+          batch_size: Queries per batch, >= 1.
+          **options: As for `Lists.batches`.
+
+        Returns:
+          The dataset, with the inputs "features" and "mask".
+        """
+        dataset = lists.batches(batch_size, **options)
+        if lists.is_dense and lists.num_features == self.num_features:
+            return dataset
+
+        @tf.autograph.experimental.do_not_convert
+        def prepare(inputs: dict[str, tf.Tensor], *others: tf.Tensor) -> tuple[Any, ...]:
+            mask = inputs["mask"]
+            features = self(inputs[DENSE] if self.stacked else inputs)
+            return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
+
+        return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
 
     def call(self, inputs: Any) -> tf.Tensor:
         """Converts raw values to features.
@@ -165,75 +337,42 @@ class TableFeatures(tf.keras.layers.Layer):
             values = tf.cast(inputs, tf.float32)
             if values.shape[-1] not in (None, len(self._columns)):
                 raise ValueError(f"`inputs` must have {len(self._columns)} numbers per row, got shape {values.shape}.")
-            return self._from_numbers(values, self._columns)
+            return self.prepare(values, {})
         absent = [column.name for column in self._columns if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
-        inputs = {**inputs, **{name: self._embedded(name, inputs[name]) for name in self.encoders}}
+        numbers = [tf.cast(inputs[column.name], tf.float32) for column in self._numbers]
+        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs)
+
+    def prepare(self, numbers: Any, others: Mapping[str, Any]) -> tf.Tensor:
+        """Returns the features of raw values.
+
+        Args:
+          numbers: float32 [..., columns of numbers]; ignored if there are none.
+          others: The values of the other columns by name.
+
+        Returns:
+          float32 [..., num_features].
+        """
         parts, order = [], []
-        together = [column for column in self._columns if column.kind in ("number", "boolean")]
-        if together:
-            # One operation for all is faster than one for each.
-            values = tf.stack([tf.cast(inputs[column.name], tf.float32) for column in together], axis=-1)
-            parts.append(self._from_numbers(values, together))
-            order += [column.name for column in together for _ in range(column.width)]
-        for place, column in enumerate(self._columns):
-            if column not in together:
-                parts.append(self._from_other(place, column, tf.convert_to_tensor(inputs[column.name])))
-                order += [column.name] * column.width
-        for one, other in self._matches:
-            parts.append(_match(one, other, *(tf.convert_to_tensor(inputs[each.name]) for each in (one, other))))
-            order += [f"{one.name} ~ {other.name}"] * 2
+        if self._numbers:
+            features, names = number_features(tf.convert_to_tensor(numbers), self._numbers)
+            parts, order = [features], names
+        values = {column.name: tf.convert_to_tensor(others[column.name]) for column in self._others}
+        values.update({name: self._embedded(name, values[name]) for name in self.encoders})
+        for place, column in enumerate(self._others):
+            parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
+            order += [column.name] * column.width
+        for (first, second), name in zip(self._matches, self._match_names, strict=True):
+            parts.append(matching.match((first, second), values[first.name], values[second.name]))
+            order += [name] * matching.WIDTH
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
         """Returns the vectors [..., length] of texts [...], each computed once; NaN for ""."""
-        texts = tf.convert_to_tensor(texts)
         values, places = tf.unique(tf.reshape(texts, [-1]))
         vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, self.encoders[name].embed(values))
         return tf.reshape(tf.gather(vectors, places), tf.concat([tf.shape(texts), vectors.shape[1:]], axis=0))
-
-    def _from_numbers(self, values: tf.Tensor, columns: Sequence[Column]) -> tf.Tensor:
-        """Returns the features of columns of numbers [..., columns]."""
-        missing = tf.math.is_nan(values)
-        fills = tf.constant([column.fill for column in columns], tf.float32)
-        filled = tf.where(missing, fills, values)
-        places = [place for place, column in enumerate(columns) if column.has_missing]
-        if not places:
-            return filled
-        flags = tf.cast(tf.gather(missing, places, axis=-1), tf.float32)
-        order = [column.name for column in columns] + [columns[place].name for place in places]
-        wanted = [column.name for column in columns for _ in range(column.width)]
-        return _reordered(tf.concat([filled, flags], axis=-1), order, wanted)
-
-    def _from_other(self, place: int, column: Column, values: tf.Tensor) -> tf.Tensor:
-        """Returns the features of a column of text or dates [...] or vectors [..., length]."""
-        if column.kind in CODED:
-            return tf.cast(self._codes(place, column, values), tf.float32)
-        if column.kind in _VECTORS:
-            absent = tf.math.is_nan(values)
-            features = tf.where(absent, 0.0, values) / column.scale
-            flag = tf.cast(tf.reduce_all(absent, axis=-1, keepdims=True), tf.float32)
-            return tf.concat([features, flag], axis=-1) if column.has_missing else features
-        missing = tf.equal(values, tf.constant(column.missing_value, values.dtype))
-        if column.kind == "category":
-            known = getattr(self, f"_table_{place}").lookup(values)
-            features = tf.one_hot(known, len(column.categories))  # all 0 for -1
-        else:
-            days = tf.cast(values, tf.float64) / _SECONDS_PER_DAY - tf.constant(column.fill, tf.float64)
-            features = tf.cast(tf.where(missing, tf.zeros([], tf.float64), days), tf.float32)[..., tf.newaxis]
-        if not column.has_missing:
-            return features
-        return tf.concat([features, tf.cast(missing, tf.float32)[..., tf.newaxis]], axis=-1)
-
-    def _codes(self, place: int, column: Column, values: tf.Tensor) -> tf.Tensor:
-        """Returns the codes [..., length] of ids, sets or texts [...]."""
-        parts = _parts(column, values)
-        if column.buckets:
-            codes = 2 + tf.strings.to_hash_bucket_fast(parts, column.buckets)
-        else:
-            codes = tf.cast(2 + getattr(self, f"_table_{place}").lookup(parts), tf.int64)  # 1 for unseen values
-        return tf.where(tf.equal(parts, ""), tf.zeros([], tf.int64), codes)
 
     def compute_output_shape(self, input_shape: Any) -> tf.TensorShape:
         """Returns the shape of the features.
@@ -247,16 +386,15 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return tf.TensorShape([*input_shape[:-1], self.num_features])
         first = self._columns[0]
-        rows = input_shape[first.name][:-1] if first.kind == "vector" else input_shape[first.name]
+        rows = input_shape[first.name][:-1] if first.shape else input_shape[first.name]
         return tf.TensorShape([*rows, self.num_features])
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as JSON types."""
-        columns = [{**dataclasses.asdict(each), "categories": list(each.categories)} for each in self._columns]
         own = {
-            "columns": columns,
-            "matches": [[one.name, other.name] for one, other in self._matches],
-            "encoders": {name: tf.keras.utils.serialize_keras_object(each) for name, each in self.encoders.items()},
+            "columns": [column.to_config() for column in self._columns],
+            "matches": [[first.name, second.name] for first, second in self._matches],
+            "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
             "stacked": self.stacked,
         }
         return {**super().get_config(), **own}
@@ -264,45 +402,20 @@ class TableFeatures(tf.keras.layers.Layer):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> TableFeatures:
         """Creates a layer with the return value of `get_config`."""
-        encoders = {name: tf.keras.utils.deserialize_keras_object(each) for name, each in config["encoders"].items()}
+        encoders = {name: tf.keras.utils.deserialize_keras_object(layer) for name, layer in config["encoders"].items()}
         return cls(**{**config, "encoders": encoders})
 
 
-def _match(one: Column, other: Column, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Returns the two features [..., 2] of a match of two columns."""
-    if one.kind in _VECTORS:
-        first, second = (tf.where(tf.math.is_nan(values), 0.0, values) for values in (first, second))
-        product = tf.reduce_sum(first * second, axis=-1)
-        norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)
-        return tf.stack([product / (one.scale * other.scale), tf.math.divide_no_nan(product, norms)], axis=-1)
-    first, second = _parts(one, first), _parts(other, second)
-    known = [tf.not_equal(parts, "") for parts in (first, second)]
-    equal = tf.equal(first[..., tf.newaxis], second[..., tf.newaxis, :]) & known[0][..., tf.newaxis]
-    common = [tf.math.count_nonzero(tf.reduce_any(equal, axis=axis), axis=-1) for axis in (-1, -2)]
-    counts = [tf.math.count_nonzero(each, axis=-1) for each in known]
-    common, counts = (tf.cast(tf.stack(each, axis=-1), tf.float32) for each in (common, counts))
-    return tf.math.divide_no_nan(common, counts)
+def _in_parts(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields rows in parts, to need little memory."""
+    return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
 
 
-def _parts(column: Column, values: tf.Tensor) -> tf.Tensor:
-    """Returns the values [..., length] of a column of text [...], "" after the last one."""
-    parts = tf.reshape(values, [-1])
-    if column.kind == "text":
-        words = tf.strings.regex_replace(tf.strings.lower(parts, "utf-8"), r"[^\pL\pN]+", " ")
-        parts = tf.strings.ngrams(tf.strings.split(words), (1, 2)).to_tensor(shape=[None, column.length])
-    elif column.kind == "set":
-        split = tf.strings.split(parts, column.separator)
-        parts = tf.strings.strip(split.to_tensor(shape=[None, column.length]))
-    return tf.reshape(parts, tf.concat([tf.shape(values), [column.length]], axis=0))
-
-
-def _table(categories: Sequence[str]) -> tf.lookup.StaticHashTable:
-    """Returns a table from the text of a category to its index, -1 for other text."""
-    categories = categories or [""]  # TensorFlow has no empty tables
-    with tf.init_scope():
-        texts, places = tf.constant(list(categories), tf.string), tf.range(len(categories), dtype=tf.int32)
-        # A table without a name shares nothing with others.
-        return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(texts, places), -1)
+def _matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the dense features of rows in parts; the whole matrix may be larger than memory."""
+    for part in _in_parts(rows):
+        yield lists.column(DENSE)(part)
+        lists.release()
 
 
 def _reordered(features: tf.Tensor, names: Sequence[str], wanted: Sequence[str]) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,24 @@ class ColumnValues:
         )
         found[np.arange(found.shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
         return found
+
+
+def number_matrix(table: pa.Table, names: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    """Returns numbers and booleans of rows, float32 [rows, columns], NaN if missing.
+
+    Args:
+      table: The table.
+      names: Its columns.
+      rows: int64 [n].
+    """
+    matrix, taken = np.empty((len(rows), len(names)), np.float32), pa.array(rows)
+    for place, name in enumerate(names):
+        column = table[name]
+        if column.num_chunks == 1:  # Without a reader for each column, one row of many columns is fast.
+            matrix[:, place] = column.chunk(0).take(taken).cast(pa.float32(), safe=False).to_numpy(False)
+        else:
+            matrix[:, place] = ColumnValues(column)(rows)
+    return matrix
 
 
 def _aligned(rows: int, width: int) -> np.ndarray:

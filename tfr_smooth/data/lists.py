@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import mmap
 import reprlib
@@ -229,6 +230,18 @@ class Lists:
         replaced.roles, replaced._columns = roles, pa.table(by_name)
         return replaced
 
+    def without(self, *roles: str) -> Lists:
+        """Returns the same lists without the columns of some roles.
+
+        Args:
+          *roles: The names of the roles, such as "labels" and "weight".
+
+        Returns:
+          The lists.
+        """
+        nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
+        return self.replace(dataclasses.replace(self.roles, **nothing))
+
     def split(self, fraction: float | Mapping[str, float], *, seed: int = 0) -> Any:
         """Splits the queries at random, without a copy of the columns.
 
@@ -251,25 +264,83 @@ class Lists:
           >>> len(train), {name: len(part) for name, part in lists.split({"a": 0.5, "b": 0.4, "c": 0.1}).items()}
           (7, {'a': 5, 'b': 4, 'c': 1})
         """
-        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
         if not isinstance(fraction, Mapping):
-            fraction = {"rest": 1.0 - _arguments.real("fraction", fraction, above=0.0, below=1.0), "held": fraction}
-            rest, held = self._parts(fraction, random).values()
-            return rest, held
+            rest, held = self.split_queries(fraction, seed=seed)
+            return self.take(rest), self.take(held)
+        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
         for name, value in fraction.items():
             _arguments.real(f"fraction[{name!r}]", value, above=0.0)
         if abs(sum(fraction.values()) - 1.0) > 1e-6:
             raise ValueError(f"`fraction` must have a sum of 1, got {sum(fraction.values())}.")
-        return self._parts(fraction, random)
+        return {name: self.take(queries) for name, queries in self._parts(fraction, random).items()}
 
-    def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, Lists]:
+    def split_queries(self, fraction: float, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the indices of the queries of the two parts of `split`.
+
+        Args:
+          fraction: The fraction of the queries in the second part, in (0, 1).
+          seed: Seed of the split, >= 0.
+
+        Returns:
+          The indices of each part, in ascending order.
+
+        Raises:
+          ValueError: As for `split`.
+        """
+        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
+        fractions = {"rest": 1.0 - _arguments.real("fraction", fraction, above=0.0, below=1.0), "held": fraction}
+        rest, held = self._parts(fractions, random).values()
+        return rest, held
+
+    def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, np.ndarray]:
+        """Returns the indices of the queries of each part."""
         if len(self) < len(fractions):
             raise ValueError(f"`fraction` must have at most one part per query, got {len(fractions)} for {len(self)}.")
         rest, parts = random.permutation(len(self)), {}
         for others, name in reversed([*enumerate(fractions)]):  # the first part, usually the largest, gets the rest
             size = min(max(round(fractions[name] * len(self)), 1), len(rest) - others) if others else len(rest)
-            parts[name], rest = self.take(np.sort(rest[:size])), rest[size:]
+            parts[name], rest = np.sort(rest[:size]), rest[size:]
         return {name: parts[name] for name in fractions}
+
+    def sample(self, negatives: int, *, seed: int = 0) -> Lists:
+        """Samples the documents that are not relevant, for training, without a copy of the columns.
+
+        SoftRank (WSDM 2008, Section 4.1) trains on the judged documents and at most 30 others of each query.
+
+        Args:
+          negatives: The largest number of documents without a label above 0 to keep per query, >= 1. Documents with a
+            label above 0 are kept.
+          seed: Seed of the sample, >= 0.
+
+        Returns:
+          The lists. Documents keep their order.
+
+        Raises:
+          ValueError: If an argument is invalid, or the lists have no labels.
+
+        Time O(n log n) and memory O(n) for n documents.
+
+        Example:
+          >>> import numpy as np
+          >>> from tfr_smooth import data
+          >>> labels = [0, 0, 2, 0, 0, 1, 0]
+          >>> lists = data.from_arrays(np.arange(7.0)[:, None], labels, [1, 1, 1, 1, 1, 2, 2])
+          >>> lists.sample(negatives=2).lengths.tolist()
+          [3, 2]
+        """
+        _arguments.integer("negatives", negatives, least=1)
+        draws = np.random.default_rng(_arguments.integer("seed", seed, least=0)).random(self.documents)
+        if not self.roles.labels:
+            raise ValueError("`negatives` requires lists with labels, got none.")
+        is_relevant = np.any([self.values(name) > 0.0 for name in self.roles.labels], axis=0)
+        order = np.lexsort((draws, ~is_relevant, self.query_of_document))  # relevant documents first in each query
+        place = np.arange(self.documents) - np.repeat(self.starts[:-1], self.lengths)
+        most = np.add.reduceat(is_relevant, self.starts[:-1]) + negatives if len(self) else self.lengths
+        sampled = copy.copy(self)
+        sampled._order = self.rows[np.sort(order[place < np.repeat(most, self.lengths)])]
+        sampled.lengths = np.minimum(self.lengths, most)
+        sampled._begins = sampled.starts[:-1]
+        return sampled
 
     def shard(self, index: int, count: int) -> Lists:
         """Returns every `count`-th query, for the worker of this index.
@@ -349,7 +420,7 @@ class Lists:
           drop_remainder: Whether to drop the last batch of an epoch if it is not full.
           ids: Whether to add "query_id" and "doc_id" to the inputs, as text.
           portable: Whether the dataset contains the data, up to 2 GB, and runs without Python, so that it can be sent
-            to other processes: the workers of a parameter server or of `tf.data`'s service.
+            to other processes, such as the workers of `tf.data`'s service.
 
         Returns:
           A dataset of `(inputs, labels)`, or of `(inputs, labels, weights)` with weights or propensities. The labels

@@ -1,7 +1,6 @@
 """Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._padded import list_weights
-from tfr_smooth.losses import table
 from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss
 from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
@@ -33,7 +32,7 @@ from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
 from tfr_smooth.losses.pointwise import MeanSquaredLoss as MeanSquaredLoss
 from tfr_smooth.losses.pointwise import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.pointwise import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
-from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, RankingLoss
 from tfr_smooth.losses.smooth import ApproxMRRLoss as ApproxMRRLoss
 from tfr_smooth.losses.smooth import ApproxNDCGLoss as ApproxNDCGLoss
 from tfr_smooth.losses.smooth import MeasureLoss
@@ -50,6 +49,7 @@ from tfr_smooth.losses.table import NAMES, RankingLossKey, deserialize, get, hyp
 from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
 __all__ = [
+    "LOSSES",
     "NAMES",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
@@ -72,4 +72,4 @@ __all__ = [
     "list_weights",
     "serialize",
 ]
-__all__ += [loss.__name__ for loss in (*table.CLASSES.values(), *table.MULTI_SCORE.values())]
+__all__ += [loss.__name__ for loss in LOSSES.values()]

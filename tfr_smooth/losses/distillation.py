@@ -7,14 +7,14 @@ import math
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization, rankings
+from tfr_smooth import _arguments, _padded, rankings
 from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import weighted_log_sums
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.rankings import exact
 
 
-@_serialization.register
+@LOSSES.register("adr_mse")
 class ADRMSELoss(RankingLoss):
     r"""Distillation: the discounted squared error of approximate ranks as estimates of the teacher's ranks.
 
@@ -25,7 +25,8 @@ class ADRMSELoss(RankingLoss):
     Passage Re-Ranking", arXiv:2405.07920.) Labels are the scores of the teacher, of which only the order matters: $q_j$
     are the ranks by label, and documents with equal labels share the mean of their ranks. $\pi_j$ are the positions of
     `rankings.Approx`. The loss is at least 0. Lists with equal labels are excluded: they have no order. As negative
-    labels mark padding, shift the scores of the teacher to at least 0 (`data.labels_from_scores`).
+    labels mark padding, shift the scores of the teacher to at least 0 (`data.labels_from_scores`). Weights of documents
+    become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions, > 0; see `rankings.Approx`. 1 is the default of the authors' code.
@@ -44,6 +45,8 @@ class ADRMSELoss(RankingLoss):
       1.2103
     """
 
+    shift_invariant = True
+
     def __init__(self, *, alpha: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self._ranking = rankings.Approx(alpha=alpha)
@@ -61,7 +64,7 @@ class ADRMSELoss(RankingLoss):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("coupled_rankdistil")
 class CoupledRankDistilLoss(RankingLoss):
     r"""Distillation: the negative log likelihood of the first K documents of rankings sampled from the teacher.
 
@@ -73,7 +76,8 @@ class CoupledRankDistilLoss(RankingLoss):
     standard Gumbel noise: a sample of the Plackett-Luce distribution of y, drawn at each call. So the loss estimates a
     cross entropy of two distributions of rankings; for K = 1, that of softmax(y) and $\mathrm{softmax}(s / \tau)$,
     which is ListNet. The loss is at least 0. Lists without a relevant document are excluded. As negative labels mark
-    padding, shift the scores of the teacher to at least 0.
+    padding, shift the scores of the teacher to at least 0. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       sample_size: The number of samples S, >= 1.
@@ -94,6 +98,8 @@ class CoupledRankDistilLoss(RankingLoss):
       >>> print(losses.CoupledRankDistilLoss(topk=2)(labels, tf.zeros([1, 3])).numpy().round(4))
       1.7918
     """
+
+    shift_invariant = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _padded, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
 
@@ -18,10 +18,10 @@ from tfr_smooth.losses.smooth import MeasureLoss
 class GumbelLoss(RankingLoss):
     r"""Mean of a loss over scores with Gumbel noise: $\frac{1}{S} \sum_{a=1}^S L(y, (s + \epsilon^a) / \beta)$.
 
-    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The
-    $\epsilon^a$ are independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the
-    noisy scores are samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled
-    losses. The lists that the loss excludes are excluded.
+    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The $\epsilon^a$ are
+    independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the noisy scores are
+    samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled losses. The lists that
+    the loss excludes are excluded. Weights multiply what they multiply in the loss.
 
     Args:
       loss: A ranking loss. Its own `dtype`, `ragged` and `reduction` are not used.
@@ -61,14 +61,19 @@ class GumbelLoss(RankingLoss):
         self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the loss is invariant to a shift of the scores."""
+        return self.loss.shift_invariant
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with the weights as the loss takes them."""
         noise = gumbel_noise(labels, self.sample_size, self.seed)
         noisy = _padded.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _padded.LARGEST_SCORE)
         shape = tf.shape(noisy)
         noisy = tf.reshape(noisy, [-1, shape[2]])
-        labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
-        values = self.loss.compute(labels, _padded.fill(noisy, mask, 0.0), mask)
+        labels, mask, weights = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask, weights))
+        values = self.loss.weighted(labels, _padded.fill(noisy, mask, 0.0), mask, weights)
         return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -76,7 +81,7 @@ class GumbelLoss(RankingLoss):
         return self.loss.counts(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("gumbel_approx_ndcg")
 class GumbelApproxNDCGLoss(GumbelLoss):
     r"""Mean ApproxNDCG loss over scores with Gumbel noise: `GumbelLoss(ApproxNDCGLoss())`.
 
@@ -84,7 +89,7 @@ class GumbelApproxNDCGLoss(GumbelLoss):
 
     (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020; TF-Ranking's
     `GumbelApproxNDCGLoss` plus 1.) The noise $\epsilon^a$ is drawn at each call. The loss is in [0, 1]. Lists without a
-    relevant document are excluded.
+    relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Sharpness of the comparison of two scores, > 0; one over TF-Ranking's `temperature`.
@@ -127,7 +132,7 @@ class GumbelApproxNDCGLoss(GumbelLoss):
         self.alpha, self.topn, self.gain, self.discount = ranking.alpha, measure.topn, measure.gain, measure.discount
 
 
-@_serialization.register
+@LOSSES.register("yeti_logistic")
 class YetiLogisticLoss(GumbelLoss):
     r"""Mean logistic loss of neighbors in rankings by scores with Gumbel noise.
 
@@ -138,7 +143,7 @@ class YetiLogisticLoss(GumbelLoss):
     Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with YetiRank", 2011; TF-Ranking's
     `YetiLogisticLoss`.) N is the number of documents in the list. $w^a$ is the weight in the ranking by $s^a$, by
     default 0 except for neighbors. The noise $\epsilon^a$ is drawn at each call. Lists with only one distinct label are
-    excluded.
+    excluded. The weight of a document multiplies its pairs with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs. None uses `YetiDCGLambdaWeight()`.

@@ -7,16 +7,16 @@ import math
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import NDCGLambdaWeightV2
 from tfr_smooth.losses.pairwise import weighted_logistic
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 
 
-@_serialization.register
+@LOSSES.register("lambda_loss")
 class LambdaLoss(RankingLoss):
     r"""Logistic loss over pairs of documents, weighted by the effect of their order on a metric.
 
@@ -44,7 +44,8 @@ class LambdaLoss(RankingLoss):
     the tied documents. So the loss does not depend on the order of documents in the list, and ties have a gradient.
 
     The loss is at least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists with only one distinct label (for "precision":
-    with only relevant or only irrelevant documents) are excluded.
+    with only relevant or only irrelevant documents) are excluded. The weight of a document multiplies its pairs with
+    documents of lower labels.
 
     Args:
       metric: One of the names above.
@@ -66,6 +67,8 @@ class LambdaLoss(RankingLoss):
       [0.3691]
     """
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,
@@ -83,8 +86,8 @@ class LambdaLoss(RankingLoss):
         self.mu = _arguments.scale("mu", mu)
         self.topn = _arguments.topn(topn)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with each pair times the weight of its first document."""
         labels = self._relevance(labels)
         weight = NDCGLambdaWeightV2(topn=self.topn)
         gains = labels if self.metric == "precision" else weight.gains(labels, mask)
@@ -93,7 +96,7 @@ class LambdaLoss(RankingLoss):
         sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         all_pairs = self.metric == "ndcg_loss1"
-        losses = weighted_logistic(scores, labels, mask, gains, sums, self.sigma, all_pairs=all_pairs)
+        losses = weighted_logistic(scores, labels, mask, weights, gains, sums, self.sigma, all_pairs=all_pairs)
         return losses / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth import _arguments, _padded
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 
-@_serialization.register
+@LOSSES.register("list_ap")
 class ListAPLoss(RankingLoss):
     r"""1 - average precision of a histogram of the scores.
 
@@ -24,7 +24,8 @@ class ListAPLoss(RankingLoss):
     The paper bins cosine similarities, which are in [-1, 1]. Ranking scores are unbounded, so they are squashed first:
     $x_j = \tanh((s_j - \bar s) / \tau)$, where $\bar s$ is the mean of the list. So the bins are finest around the
     mean, the loss is invariant to a shift of the scores, and documents farther than a few tau from the mean share the
-    outer bins. Lists without a relevant document are excluded.
+    outer bins. Lists without a relevant document are excluded. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       num_bins: The number of bins M, an integer >= 2; the paper uses 20. More bins are less smooth.
@@ -43,6 +44,8 @@ class ListAPLoss(RankingLoss):
       >>> print(losses.ListAPLoss(num_bins=20, reduction="none")(labels, scores).numpy().round(3))
       [0.181]
     """
+
+    shift_invariant = True
 
     def __init__(self, *, num_bins: int = 20, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)

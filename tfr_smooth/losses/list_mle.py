@@ -5,15 +5,15 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 # Far below every log weight, but finite.
 _LOG_OF_NOTHING = -1e300
 
 
-@_serialization.register
+@LOSSES.register("list_mle")
 class ListMLELoss(RankingLoss):
     r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)} / \tau} - s_{\pi(i)} / \tau\right)$.
 
@@ -26,7 +26,7 @@ class ListMLELoss(RankingLoss):
     their $e^s$ to the sums. So the loss does not depend on the order of documents in the list. It is an upper bound of
     the mean over all orders consistent with the labels (by Jensen's inequality; in survival analysis this is Efron's
     treatment of ties). The loss is at least 0. It is a sum over documents, so longer lists have larger losses. Lists
-    without a relevant document are excluded.
+    without a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       position_aware: Whether early positions have larger weights (p-ListMLE).
@@ -46,6 +46,8 @@ class ListMLELoss(RankingLoss):
       >>> print(losses.ListMLELoss(reduction="none")(labels, tf.zeros([1, 4])).numpy().round(4))
       [1.7918]
     """
+
+    shift_invariant = True
 
     def __init__(
         self,
@@ -93,14 +95,7 @@ class ListMLELoss(RankingLoss):
         return weights
 
 
-def _plain_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    # Of pairs, as the derivatives of TensorFlow's own cumulative sum take logarithms of negative numbers.
-    places = tf.range(tf.shape(inputs)[1])
-    before = tf.where(places <= places[:, tf.newaxis], inputs[:, tf.newaxis], _LOG_OF_NOTHING)
-    return tf.reduce_sum(weights * tf.reduce_logsumexp(before, axis=2), axis=1)
-
-
-@_compiled.differentiable(_plain_log_sums)
+@_compiled.differentiable
 def weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGradient:
     r"""Returns $\sum_k w_k L_k$ with $L_k = \log \sum_{i \le k} e^{x_i}$, [batch], and its gradient function.
 

@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses.pointwise import PointwiseLoss
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
 
 
@@ -33,7 +33,7 @@ class MultiScoreLoss(RankingLoss):
         return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in, clean=_clean_each)
 
 
-@_serialization.register
+@LOSSES.register("ordinal")
 class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
     r"""Mean over documents of the binary cross entropies of "the label is at least k", for k = 1, ..., M.
 
@@ -46,7 +46,7 @@ class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
     document are included, as their labels of 0 are targets too; empty lists are excluded. The loss is at least 0.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list, M].
-    Returns a scalar, or [batch] for the reduction "none".
+    Returns a scalar, or [batch] for the reduction "none". Weights of documents multiply the terms of the documents.
 
     Args:
       ordinal_size: The number of grades above 0, M >= 1.
@@ -80,7 +80,7 @@ class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
         return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, scores), axis=2)
 
 
-@_serialization.register
+@LOSSES.register("click_em")
 class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
     r"""Expectation maximization for clicks with the probability $\sigma(e_i) \, \sigma(s_i)$.
 
@@ -96,7 +96,8 @@ class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
     padding. Lists without a click are included; empty lists are excluded.
 
     Call with labels [batch, list] (>= 1 for a click; negative labels mark padding) and scores [batch, list, 2]: the
-    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none".
+    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none". Weights of documents
+    multiply the terms of the documents.
 
     Args:
       exam_loss_weight: Weight $w_e$ of the examination, >= 0.
@@ -140,7 +141,7 @@ class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
         )
 
 
-@_serialization.register
+@LOSSES.register("dual_learning")
 class DualLearningLoss(MultiScoreLoss):
     r"""Dual learning algorithm: softmax losses of relevance and examination, each weighted by the inverse of the other.
 
@@ -154,7 +155,8 @@ class DualLearningLoss(MultiScoreLoss):
     does not depend on the clicks. Let $e_i$ depend on the position only. Lists without a click are excluded.
 
     Call with labels [batch, list] (> 0 for a click; negative labels mark padding) and scores [batch, list, 2]: the
-    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none".
+    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none". Weights of documents become
+    one weight per list (`list_weights`).
 
     Args:
       max_weight: Maximum of the weights, in [1, 1e10]. Lower values reduce the variance and add bias.
@@ -172,6 +174,8 @@ class DualLearningLoss(MultiScoreLoss):
       >>> print(losses.DualLearningLoss()(tf.constant([[1.0, 0.0]]), scores).numpy().round(4))
       1.2906
     """
+
+    shift_invariant = True
 
     num_scores = 2
 
@@ -195,7 +199,7 @@ class DualLearningLoss(MultiScoreLoss):
         return weighted(relevance, exam) + weighted(exam, relevance)
 
 
-@_serialization.register
+@LOSSES.register("mixture_em")
 class MixtureEMLoss(MultiScoreLoss):
     r"""Expectation maximization for a mixture of M models, each list of clicks from one of them.
 
@@ -205,8 +209,9 @@ class MixtureEMLoss(MultiScoreLoss):
     H is the binary cross entropy. The probabilities $p_m$ of the models are constant to the gradient. TF-Ranking
     ignores its `temperature`. The loss is at least 0 for labels in [0, 1]. Lists without a click are excluded.
 
-    Call with labels [batch, list] (1 for a click, 0 for none; negative labels mark padding) and scores
-    [batch, list, M]. Returns a scalar, or [batch] for the reduction "none".
+    Call with labels [batch, list] (1 for a click, 0 for none; negative labels mark padding) and scores [batch, list,
+    M]. Returns a scalar, or [batch] for the reduction "none". Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.

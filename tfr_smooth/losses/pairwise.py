@@ -8,17 +8,22 @@ from typing import NamedTuple
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 # The pairs of documents of which a program holds a few arrays.
 _MOST_PAIRS = 2**25
 
 
 class PairwiseLoss(RankingLoss):
-    """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded."""
+    """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded.
+
+    The weight of a document multiplies its pairs with documents of lower labels.
+    """
+
+    shift_invariant = True
 
     def __init__(
         self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
@@ -31,22 +36,23 @@ class PairwiseLoss(RankingLoss):
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         r"""Returns the losses of pairs, elementwise, from their $(s_j - s_i) / \tau$ if $y_i > y_j$."""
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        count = _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
-        weights = tf.cast(_padded.preferences(labels, mask), scores.dtype) / count
+        pairs = tf.cast(_padded.preferences(labels, mask), scores.dtype)
+        pairs /= _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
         behind = scaled_differences(scores, 1.0 / self.temperature)
         if self.lambda_weight is not None:
-            weights *= self.lambda_weight.pair_weights(labels, scores, mask)
-            behind = _padded.clipped(behind, _largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
-        return tf.reduce_sum(weights * self.pair_losses(behind), axis=[1, 2])
+            pairs *= self.lambda_weight.pair_weights(labels, scores, mask)
+            behind = _padded.clipped(behind, _largest_loss(tf.reduce_sum(pairs, axis=[1, 2])))
+        of_documents = tf.reduce_sum(pairs * self.pair_losses(behind), axis=2)
+        return tf.reduce_sum(_padded.product(of_documents, weights), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_hinge")
 class PairwiseHingeLoss(PairwiseLoss):
     r"""Hinge loss over the pairs of documents with different labels.
 
@@ -56,7 +62,7 @@ class PairwiseHingeLoss(PairwiseLoss):
     regularizer; TF-Ranking's `PairwiseHingeLoss`.) N is the number of documents in the list, and w is 1 or the
     `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents, including padding; without
     padding, the losses are equal. The temperature is the margin, up to a factor. Lists with only one distinct label are
-    excluded.
+    excluded. The weight of a document multiplies its pairs with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -81,7 +87,7 @@ class PairwiseHingeLoss(PairwiseLoss):
         return tf.nn.relu(1.0 + behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_logistic")
 class PairwiseLogisticLoss(PairwiseLoss):
     r"""Logistic loss over the pairs of documents with different labels.
 
@@ -90,7 +96,8 @@ class PairwiseLogisticLoss(PairwiseLoss):
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3; TF-Ranking's `PairwiseLogisticLoss`.) N
     is the number of documents in the list, and w is 1 or the `lambda_weight`. TF-Ranking divides the sum over a batch
     by its number of documents, including padding; without padding, the losses are equal. `RankNetLoss` is the mean over
-    the pairs instead. Lists with only one distinct label are excluded.
+    the pairs instead. Lists with only one distinct label are excluded. The weight of a document multiplies its pairs
+    with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -110,20 +117,20 @@ class PairwiseLogisticLoss(PairwiseLoss):
       [0.3991]
     """
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         if self.lambda_weight is None:
-            return super().compute(labels, scores, mask)
+            return super().weighted(labels, scores, mask, weights)
         gains = self.lambda_weight.pair_gains(labels, mask) / _padded.count(mask, labels.dtype)
         rank_sums = self.lambda_weight.rank_sums(_compiled.padded_length(_padded.length(scores)))
-        return weighted_logistic(scores, labels, mask, gains, rank_sums, 1.0 / self.temperature)
+        return weighted_logistic(scores, labels, mask, weights, gains, rank_sums, 1.0 / self.temperature)
 
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the loss of pairs of which the first document should be ranked above the second, elementwise."""
         return tf.nn.softplus(behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_soft_zero_one")
 class PairwiseSoftZeroOneLoss(PairwiseLoss):
     r"""Soft number of pairs in the wrong order, over the pairs of documents with different labels.
 
@@ -132,7 +139,8 @@ class PairwiseSoftZeroOneLoss(PairwiseLoss):
     (TF-Ranking's `PairwiseSoftZeroOneLoss`: a sigmoid in place of the zero-one loss.) N is the number of documents in
     the list, and w is 1 or the `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents,
     including padding; without padding, the losses are equal. For a small temperature, the sum is the number of pairs in
-    the wrong order. Lists with only one distinct label are excluded.
+    the wrong order. Lists with only one distinct label are excluded. The weight of a document multiplies its pairs with
+    documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -157,7 +165,7 @@ class PairwiseSoftZeroOneLoss(PairwiseLoss):
         return tf.sigmoid(behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_mse")
 class PairwiseMSELoss(PairwiseLoss):
     r"""Squared error of the differences of scores as estimates of the differences of labels, over all pairs.
 
@@ -167,7 +175,8 @@ class PairwiseMSELoss(PairwiseLoss):
     w = 1, this is $2 \sum_i (e_i - \bar e)^2$ with the errors $e_i = s_i / \tau - y_i$: the variance of the errors.
     TF-Ranking divides the sum over a batch by its number of documents, including padding; without padding, the losses
     are equal. Lists with fewer than two documents are excluded. Errors are clipped to the largest value with a finite
-    sum of squares.
+    sum of squares. The weight of a document multiplies the pairs (i, j) of which it is the first; each pair counts in
+    both orders.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -191,27 +200,29 @@ class PairwiseMSELoss(PairwiseLoss):
         """Returns the squares of the differences of two errors, [batch, list, list]."""
         return tf.square(behind)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         count = _padded.count(mask, scores.dtype)
         errors = _padded.clipped(scores / self.temperature - labels, _padded.LARGEST_SCORE)  # 0 at padding
         if self.lambda_weight is None:
             centered = _padded.fill(errors - tf.reduce_sum(errors, axis=1, keepdims=True) / count, mask, 0.0)
-            return 2.0 * tf.reduce_sum(tf.square(centered), axis=1)
-        rows, columns = _padded.pairs(errors)
-        weights = _padded.fill(
-            self.lambda_weight.pair_weights(labels, scores, mask), _padded.different_pairs(mask), 0.0
-        )
-        weights /= count[:, :, tf.newaxis]
-        largest = tf.sqrt(_largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
-        return tf.reduce_sum(weights * self.pair_losses(_padded.clipped(rows - columns, largest)), axis=[1, 2])
+            squares = tf.square(centered)
+            variance = tf.reduce_sum(squares, axis=1, keepdims=True) / count
+            of_documents = _padded.fill(squares + variance, mask, 0.0)
+        else:
+            rows, columns = _padded.pairs(errors)
+            pairs = self.lambda_weight.pair_weights(labels, scores, mask)
+            pairs = _padded.fill(pairs, _padded.different_pairs(mask), 0.0) / count[:, :, tf.newaxis]
+            largest = tf.sqrt(_largest_loss(tf.reduce_sum(pairs, axis=[1, 2])))
+            of_documents = tf.reduce_sum(pairs * self.pair_losses(_padded.clipped(rows - columns, largest)), axis=2)
+        return tf.reduce_sum(_padded.product(of_documents, weights), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with fewer than two documents."""
         return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1) > 1
 
 
-@_serialization.register
+@LOSSES.register("rank_net")
 class RankNetLoss(RankingLoss):
     r"""Mean logistic loss over the pairs of documents with different labels.
 
@@ -220,7 +231,8 @@ class RankNetLoss(RankingLoss):
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.) The
     loss is the mean over the pairs of each list, not their sum: a list has up to N^2 pairs, so a list of 1000 documents
     would have the weight of ten thousand lists of 10. `PairwiseLogisticLoss` is TF-Ranking's sum over pairs. The loss
-    is at least 0, and log 2 if all scores are tied. Lists with only one distinct label are excluded.
+    is at least 0, and log 2 if all scores are tied. Lists with only one distinct label are excluded. The weight of a
+    document multiplies its pairs with documents of lower labels.
 
     Args:
       sigma: Slope of the logistic function, > 0.
@@ -239,15 +251,18 @@ class RankNetLoss(RankingLoss):
       [0.6931]
     """
 
+    shift_invariant = True
+
     def __init__(self, *, sigma: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self.sigma = _arguments.scale("sigma", sigma)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: the mean over pairs of their loss times the weight of the preferred document."""
         pairs = tf.cast(_padded.preferences(labels, mask), scores.dtype)
-        total = tf.reduce_sum(pairs * tf.nn.softplus(scaled_differences(scores, self.sigma)), axis=[1, 2])
-        return tf.math.divide_no_nan(total, tf.reduce_sum(pairs, axis=[1, 2]))
+        of_documents = tf.reduce_sum(pairs * tf.nn.softplus(scaled_differences(scores, self.sigma)), axis=2)
+        means = tf.math.divide_no_nan(of_documents, tf.reduce_sum(pairs, axis=[1, 2])[:, tf.newaxis])
+        return tf.reduce_sum(_padded.product(means, weights), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
@@ -266,17 +281,18 @@ def _largest_loss(weights: tf.Tensor) -> tf.Tensor:
 
 
 class _Pairs(NamedTuple):
-    """What the weights of the pairs depend on besides the scores; see `weighted_logistic`."""
+    """What the sum over pairs depends on besides the scores; see `weighted_logistic`."""
 
     labels: tf.Tensor
     mask: tf.Tensor
+    weights: tf.Tensor
     gains: tf.Tensor
     rank_sums: tf.Tensor
     sigma: tf.Tensor
     all_pairs: tf.Tensor
 
-    def weights(self, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weights of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
+    def effects(self, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the effects of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
         rows, columns = _padded.pairs(self.gains)
         chosen = _padded.preferences(self.labels, self.mask)
         chosen = tf.where(self.all_pairs, _padded.different_pairs(self.mask), chosen)
@@ -291,13 +307,14 @@ def weighted_logistic(
     scores: tf.Tensor,
     labels: tf.Tensor,
     mask: tf.Tensor,
+    weights: tf.Tensor,
     gains: tf.Tensor,
     rank_sums: tf.Tensor,
     sigma: float,
     *,
     all_pairs: bool = False,
 ) -> tf.Tensor:
-    r"""Returns $\sum_{ij} |g_i - g_j| R(r_i, r_j) \log(1 + e^{-\sigma (s_i - s_j)})$ over the pairs with $y_i > y_j$.
+    r"""Returns $\sum_{ij} w_i |g_i - g_j| R(r_i, r_j) \log(1 + e^{-\sigma (s_i - s_j)})$ over pairs with $y_i > y_j$.
 
     The $r_i$ are the ranks by the scores, constant to the gradient, with the mean of R over the orders of tied
     documents. Value and gradient are one program, which holds the pairs of few lists at a time if lists are long.
@@ -306,6 +323,7 @@ def weighted_logistic(
       scores: [batch, list].
       labels: [batch, list].
       mask: [batch, list] bool, False for padding.
+      weights: [batch, list] or [batch, 1].
       gains: [batch, list].
       rank_sums: The result of `pair_ranks.cumulative` for R, of at least `_compiled.padded_length(list)` ranks.
       sigma: Slope of the logistic function, > 0.
@@ -314,25 +332,19 @@ def weighted_logistic(
     Returns:
       [batch].
     """
-    pairs = _Pairs(labels, mask, gains, rank_sums, tf.constant(sigma, scores.dtype), tf.constant(all_pairs))
+    weights *= tf.ones_like(labels)
+    pairs = _Pairs(labels, mask, weights, gains, rank_sums, tf.constant(sigma, scores.dtype), tf.constant(all_pairs))
     return tf.ensure_shape(_weighted_logistic(scores, *pairs), scores.shape[:1])
 
 
-def _plain(scores: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
-    pairs = _Pairs(*constants)
-    weights, largest = pairs.weights(tf.stop_gradient(scores))
-    losses = tf.nn.softplus(_padded.clipped(scaled_differences(scores, pairs.sigma), largest))
-    return tf.reduce_sum(weights * losses, axis=[1, 2])
-
-
-@_compiled.differentiable(_plain)
+@_compiled.differentiable
 def _weighted_logistic(scores: tf.Tensor, *constants: tf.Tensor) -> _compiled.WithGradient:
     pairs = _Pairs(*constants)
-    padded = [_compiled.pad(tensor) for tensor in (scores, pairs.labels, pairs.mask, pairs.gains)]
+    padded = [_compiled.pad(tensor) for tensor in (scores, pairs.labels, pairs.mask, pairs.weights, pairs.gains)]
     shared = [pairs.rank_sums, pairs.sigma, pairs.all_pairs]
     lists, length = (size or tf.shape(padded[0])[axis] for axis, size in enumerate(padded[0].shape))
     parts = lists // _compiled.padded_batch((_MOST_PAIRS // length // length + 1) // 2)
-    losses, gradient = _compiled.in_parts(_losses_and_gradient, shared, padded, (scores.dtype, scores.dtype), parts)
+    losses, gradient = _compiled.over_lists(_losses_and_gradient, shared, padded, (scores.dtype, scores.dtype), parts)
     gradient = _compiled.unpad(gradient, scores)
     return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
 
@@ -340,10 +352,11 @@ def _weighted_logistic(scores: tf.Tensor, *constants: tf.Tensor) -> _compiled.Wi
 @_compiled.program
 def _losses_and_gradient(*tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the loss, [batch], and its gradient with respect to the scores, [batch, list]."""
-    *shared, scores, labels, mask, gains = tensors
-    pairs = _Pairs(labels, mask, gains, *shared)
-    weights, largest = pairs.weights(scores)
+    *shared, scores, labels, mask, weights, gains = tensors
+    pairs = _Pairs(labels, mask, weights, gains, *shared)
+    effects, largest = pairs.effects(scores)
     behind = scaled_differences(scores, pairs.sigma)
-    losses = tf.reduce_sum(weights * tf.nn.softplus(tf.minimum(behind, largest)), axis=[1, 2])
-    derivatives = pairs.sigma * weights * tf.sigmoid(behind)
-    return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
+    of_documents = tf.reduce_sum(effects * tf.nn.softplus(tf.minimum(behind, largest)), axis=2)
+    derivatives = pairs.sigma * weights[:, :, tf.newaxis] * effects * tf.sigmoid(behind)
+    gradient = tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
+    return tf.reduce_sum(_padded.product(of_documents, weights), axis=1), gradient

@@ -7,13 +7,16 @@ import abc
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-from tfr_smooth.losses.softmax import cross_entropy
+from tfr_smooth import _arguments, _padded
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.softmax import weighted_cross_entropy
 
 
 class PointwiseLoss(RankingLoss):
-    """Base class of means over documents. Only empty lists are excluded, as labels of 0 are targets too."""
+    """Base class of means over documents, which weights multiply; empty lists are excluded.
+
+    Lists without a relevant document are included, as labels of 0 are targets too.
+    """
 
     @abc.abstractmethod
     def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -28,25 +31,29 @@ class PointwiseLoss(RankingLoss):
           [batch, list]. Values of padding have no effect.
         """
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: the mean over documents of their loss times their weight."""
         losses = _padded.fill(self.document_losses(labels, scores, mask), mask, 0.0)
         # Divided before they are summed, so that the sum does not overflow.
-        return tf.reduce_sum(losses / _padded.count(mask, losses.dtype), axis=1)
+        return tf.reduce_sum(_padded.product(losses / _padded.count(mask, losses.dtype), weights), axis=1)
+
+    def weight_shares(self, weights: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: the mean weight of the documents."""
+        return _padded.list_weights(weights, tf.zeros_like(labels), mask)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for empty lists."""
         return tf.reduce_any(mask, axis=1)
 
 
-@_serialization.register
+@LOSSES.register("mean_squared")
 class MeanSquaredLoss(PointwiseLoss):
     r"""Mean squared error of the scores as estimates of the labels: $\frac{1}{N} \sum_j (y_j - s_j)^2$.
 
     (The pointwise regression of Cossock and Zhang, "Subset Ranking Using Regression", COLT 2006.) The mean is over the
     N real documents of each list; TF-Ranking's mean is over all documents of the batch, including padding. Lists
     without a relevant document are included, as their labels of 0 are regression targets too; empty lists are excluded.
-    The loss is at least 0.
+    The loss is at least 0. Weights of documents multiply the terms of the documents.
 
     The arguments are those of `RankingLoss`. Time and memory O(N) per list.
 
@@ -63,7 +70,7 @@ class MeanSquaredLoss(PointwiseLoss):
         return tf.square(labels - scores)
 
 
-@_serialization.register
+@LOSSES.register("sigmoid_cross_entropy")
 class SigmoidCrossEntropyLoss(PointwiseLoss):
     r"""Mean binary cross entropy of the labels and the sigmoids of the scores.
 
@@ -72,7 +79,7 @@ class SigmoidCrossEntropyLoss(PointwiseLoss):
     (TF-Ranking's `SigmoidCrossEntropyLoss`.) The mean is over the N real documents of each list; TF-Ranking's mean is
     over all documents of the batch, including padding. Labels are probabilities, in [0, 1]; with larger labels, the
     loss has no lower bound. Lists without a relevant document are included, as their labels of 0 are targets too; empty
-    lists are excluded.
+    lists are excluded. Weights of documents multiply the terms of the documents.
 
     The arguments are those of `RankingLoss`. Time and memory O(N) per list.
 
@@ -89,7 +96,7 @@ class SigmoidCrossEntropyLoss(PointwiseLoss):
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, scores)
 
 
-@_serialization.register
+@LOSSES.register("regression_compatible")
 class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
     r"""Sigmoid cross entropy plus the cross entropy of the labels and the normalized sigmoids of the scores.
 
@@ -100,7 +107,7 @@ class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
     SigmoidCE and ListCE.) Both terms are at their minimum where $\sigma(s_j)$ is the probability of relevance, so the
     ranking term does not oppose the calibration, as a softmax loss does. The loss is at least 0 for labels in [0, 1];
     with larger labels, the first term has no lower bound. Lists without a relevant document are included, with 0 for
-    the second term; empty lists are excluded.
+    the second term; empty lists are excluded. Weights of documents multiply the terms of the documents.
 
     Args:
       list_weight: The weight $w$ of the listwise term, in [0, 1].
@@ -123,10 +130,10 @@ class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
         super().__init__(**options)
         self.list_weight = _arguments.real("list_weight", list_weight, least=0.0, most=1.0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        total = tf.reduce_sum(labels, axis=1)
-        targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists; weights of documents are those of the terms of both sums."""
         # The softmax of the logarithms of the sigmoids.
-        listwise = _padded.fill(cross_entropy(targets, tf.math.log_sigmoid(scores), mask, 1.0), total > 0.0, 0.0)
-        return (1.0 - self.list_weight) * super().compute(labels, scores, mask) + self.list_weight * listwise
+        listwise = weighted_cross_entropy(labels, tf.math.log_sigmoid(scores), mask, weights, 1.0)
+        listwise = tf.math.divide_no_nan(listwise, tf.reduce_sum(labels, axis=1))
+        pointwise = super().weighted(labels, scores, mask, weights)
+        return (1.0 - self.list_weight) * pointwise + self.list_weight * listwise

@@ -38,10 +38,17 @@ class LossOptions(TypedDict, total=False):
 class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     """Base class of the ranking losses; reduces per-list losses to a Keras loss.
 
-    Value and gradient of the losses of this library are finite for finite labels and scores. Labels above 1e9 count as
-    1e9 and scores beyond 1e15 as these. Temperatures and other factors of scores must be in [1e-10, 1e10].
+    Value and gradient of the losses of this library are finite for finite labels, scores and weights. Labels above 1e9
+    count as 1e9, scores beyond 1e15 and weights beyond 1e9 as these. Temperatures and other factors of scores must be
+    in [1e-10, 1e10]. Second derivatives of losses with compiled programs are an error.
 
-    A subclass overrides `compute`. It also overrides `counts` if lists without a relevant document are included.
+    Weights of documents multiply the terms of the documents in pointwise losses and in `SoftmaxLoss`, and those of the
+    pairs of the document with documents of lower labels in pairwise losses, as in TF-Ranking. In the other, listwise,
+    losses, they become one weight per list, `list_weights`.
+
+    A subclass overrides `compute`. It also overrides `counts` if lists without a relevant document are included. A loss
+    that weights more than lists overrides `weighted` instead of `compute`.
+
     Excluded lists do not contribute to value or gradient, regardless of their weight, nor to the number of lists that
     "sum_over_batch_size" divides by. With "none" their loss is 0. Under a `tf.distribute` strategy, the number of lists
     is the global number, so a training step does not depend on the split of a batch over replicas.
@@ -55,7 +62,8 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
       name: Name of the loss. None uses that of the class in snake case, such as "softmax_loss".
       reduction: "sum_over_batch_size", "mean" or "auto" for the weighted sum over lists divided by the number of
         included lists; "mean_with_sample_weight" for the weighted sum divided by the sum of the weights of included
-        lists; "sum" for the weighted sum; "none" or None for [batch] losses.
+        lists (for pointwise losses, the mean weights of their documents); "sum" for the weighted sum; "none" or None
+        for [batch] losses.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -63,6 +71,8 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     Attributes:
       highest_label: The highest label that `Ranker.fit` takes; finite for losses with an exponential gain that cannot
         learn from higher ones.
+      shift_invariant: Whether adding a constant to all scores of a list changes neither value nor gradient. Models need
+        no bias in their last layer then.
 
     Example:
       >>> import tensorflow as tf
@@ -75,6 +85,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     """
 
     highest_label: float = math.inf
+    shift_invariant: bool = False
 
     def __init__(
         self,
@@ -102,13 +113,15 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         return None if self._computed_in is None else self._computed_in.name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Rejects subclasses that override `call`, which gets inputs before padding and NaN are handled."""
+        """Rejects subclasses that override a method that is not the one used."""
         super().__init_subclass__(**kwargs)
         if "call" in vars(cls):
             raise TypeError(f"{cls.__name__} must override `compute(labels, scores, mask)` instead of `call`.")
+        if "compute" in vars(cls) and "weighted" not in vars(cls) and cls.weighted is not RankingLoss.weighted:
+            raise TypeError(f"{cls.__name__} must override `weighted` instead of `compute`, as its base class does.")
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Computes the loss of each list from clean inputs.
+        """Computes the loss of each list from clean inputs; by default, `weighted` with weights of 1.
 
         Args:
           labels: [batch, list], >= 0; 0 at padding.
@@ -118,7 +131,27 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         Returns:
           [batch].
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define `compute`.")
+        if type(self).weighted is RankingLoss.weighted:
+            raise NotImplementedError(f"{type(self).__name__} does not define `compute`.")
+        return self.weighted(labels, scores, mask, tf.ones_like(labels[:, :1]))
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Computes the weighted loss of each list; by default, its loss times `list_weights`.
+
+        Args:
+          labels: As for `compute`.
+          scores: As for `compute`.
+          mask: As for `compute`.
+          weights: [batch, list], or [batch, 1] for weights of lists; 0 at padding.
+
+        Returns:
+          [batch].
+        """
+        return _padded.product(self.compute(labels, scores, mask), _padded.list_weights(weights, labels, mask))
+
+    def weight_shares(self, weights: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns what a list adds to the divisor of the reduction "mean_with_sample_weight", [batch]; its weight."""
+        return _padded.list_weights(weights, labels, mask)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns which lists are included. By default, lists without a relevant document (label > 0) are excluded.
@@ -134,35 +167,17 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
-        return self._per_list(y_true, y_pred, None)[0]
+        of_lists = object.__new__(type(self))  # a copy: `copy.copy` of Keras objects needs registered classes
+        of_lists.__dict__.update(self.__dict__, reduction="none")
+        return of_lists(y_true, y_pred)
 
     def _clean(self, y_true: Any, y_pred: Any) -> _padded.Batch:
         """Returns clean lists from what Keras passes."""
         return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
 
-    def _of_included(self, batch: _padded.Batch, losses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the loss of each list, [batch], 0 for excluded lists; and which lists are included, [batch] bool."""
-        # Lists with NaN are included, so that NaN propagates.
-        counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
-        return _padded.fill(batch.validity * losses, counts, 0.0), counts
-
-    def _per_list(
-        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weighted loss of each list, and its share of what the mean divides by, each [batch].
-
-        Of another loss if one is given, with the options of this one.
-        """
-        loss = self if loss is None else loss
-        batch = _padded.bounded(self._clean(y_true, y_pred))
-        losses, counts = loss._of_included(batch, loss.compute(batch.labels, batch.scores, batch.mask))
-        shares = tf.cast(counts, losses.dtype)
-        if weight is None:
-            return losses, shares
-        weights = _padded.dense_weights(weight, y_true)
-        # Replace the weights of excluded lists before multiplying: they may be infinite or NaN.
-        weights = _padded.fill(_padded.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
-        return losses * weights, weights if self.reduction == "mean_with_sample_weight" else shares
+    def _terms(self, y_true: Any) -> list[tuple[float, RankingLoss, Any]]:
+        """Returns the losses whose sum is this one: a factor, the loss and its labels each."""
+        return [(1.0, self, y_true)]
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -175,8 +190,8 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
           y_true: Labels [batch, list], float or int, >= 0; negative labels mark padding. Or a dict of "labels" and
             "mask" [batch, list], False for padding.
           y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
-          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
-            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1. Negative weights are not refused.
+          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; see
+            `RankingLoss` for what it multiplies). None uses 1. Negative weights are not refused.
 
         Returns:
           A scalar, or [batch] for the reduction "none"; in `dtype`.
@@ -185,12 +200,29 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
           ValueError: If the shapes do not match or the scores are not floats.
         """
         with tf.name_scope(self.name or type(self).__name__):
-            losses, shares = self._per_list(y_true, y_pred, sample_weight)
+            total, shares = [], []
+            for factor, loss, of_loss in self._terms(y_true):
+                labels, scores, mask, validity = _padded.bounded(self._clean(of_loss, y_pred))
+                # Lists with NaN are included, so that NaN propagates.
+                counts = tf.logical_or(loss.counts(labels, mask), tf.math.is_nan(validity))
+                share = tf.cast(counts, labels.dtype)
+                if sample_weight is None:
+                    losses = loss.compute(labels, scores, mask)
+                else:
+                    # The weights of excluded lists may be infinite or NaN.
+                    included = tf.logical_and(mask, counts[:, tf.newaxis])
+                    weights = _padded.weights_from_keras(sample_weight, of_loss, labels, included)
+                    losses = loss.weighted(labels, scores, mask, weights)
+                    if self.reduction == "mean_with_sample_weight":
+                        share = _padded.fill(loss.weight_shares(weights, labels, mask), counts, 0.0)
+                total.append(factor * _padded.fill(validity * losses, counts, 0.0))
+                shares.append(share)
+            losses = tf.add_n(total)
             if self.reduction == "none":
                 return losses
             if self.reduction == "sum":
                 return tf.reduce_sum(losses)
-            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(shares))
+            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(tf.reduce_max(tf.stack(shares), axis=0)))
 
     def _mean(self, total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """Returns the mean over the lists of all replicas in Keras's scale, with the gradient of this replica."""
@@ -214,3 +246,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return _serialization.arguments_of(self, LossOptions)
+
+
+# The losses that have a class, by name. `table` adds the other combinations of a ranking and a measure.
+LOSSES: _serialization.Registry[RankingLoss] = _serialization.Registry()

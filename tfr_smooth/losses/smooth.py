@@ -8,7 +8,7 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.measures import NDCG, AveragePrecision, Measure, Precision, ReciprocalRank
 from tfr_smooth.rankings import Approx, Ranking, SmoothI, SoftRank
 from tfr_smooth.rankings.dcg import Discount
@@ -25,7 +25,7 @@ class MeasureLoss(RankingLoss):
     Lists without a relevant document are excluded.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
+    a scalar, or [batch] for the reduction "none". Weights of documents become one weight per list (`list_weights`).
 
     Args:
       ranking: A smooth ranking, such as `rankings.SmoothI(alpha=10.0)` or `rankings.Approx()`.
@@ -59,6 +59,11 @@ class MeasureLoss(RankingLoss):
             self.highest_label = HIGHEST_GRADE
         super().__init__(**options)
 
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the ranking is invariant to a shift of the scores."""
+        return self.ranking.shift_invariant
+
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch]: 1 - measure."""
         return 1.0 - self.measure.compute(labels, scores, mask, self.ranking)
@@ -81,7 +86,7 @@ class _NamedLoss(MeasureLoss):
         return {**self.ranking.get_config(), **self.measure.get_config(), **super().get_config()}
 
 
-@_serialization.register
+@LOSSES.register("smoothi_ndcg")
 class SmoothINDCGLoss(_NamedLoss):
     r"""1 - NDCG@K of the SmoothI ranking.
 
@@ -89,7 +94,8 @@ class SmoothINDCGLoss(_NamedLoss):
       I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])$$
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 12.) `MeasureLoss(rankings.SmoothI(...), measures.NDCG(...))`;
-    see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    see `MeasureLoss` for the labels and scores, the range, and excluded lists. Weights of documents become one weight
+    per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature, > 0. With 1, training needs more steps or a higher learning rate than with 10 or 30
@@ -131,14 +137,15 @@ class SmoothINDCGLoss(_NamedLoss):
         super().__init__(ranking, NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("smoothi_precision")
 class SmoothIPrecisionLoss(_NamedLoss):
     r"""1 - P@K of the SmoothI ranking.
 
     $$1 - \frac{1}{K} \sum_{r=1}^K y_r, \qquad y_r = \sum_j [rel_j \ge 1] \, I^r_j$$
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 10.) `MeasureLoss(rankings.SmoothI(...),
-    measures.Precision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    measures.Precision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists. Weights of
+    documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature; see `SmoothINDCGLoss`.
@@ -175,7 +182,7 @@ class SmoothIPrecisionLoss(_NamedLoss):
         super().__init__(ranking, Precision(topn=topn), **options)
 
 
-@_serialization.register
+@LOSSES.register("smoothi_map")
 class SmoothIMAPLoss(_NamedLoss):
     r"""1 - average precision of the SmoothI ranking.
 
@@ -183,6 +190,7 @@ class SmoothIMAPLoss(_NamedLoss):
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 11.) `MeasureLoss(rankings.SmoothI(...),
     measures.AveragePrecision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature; see `SmoothINDCGLoss`.
@@ -219,7 +227,7 @@ class SmoothIMAPLoss(_NamedLoss):
         super().__init__(ranking, AveragePrecision(topn=topn), **options)
 
 
-@_serialization.register
+@LOSSES.register("soft_ndcg")
 class SoftNDCGLoss(_NamedLoss):
     r"""1 - SoftNDCG: NDCG@K of SoftRank's rank distributions.
 
@@ -228,11 +236,13 @@ class SoftNDCGLoss(_NamedLoss):
 
     where document i is ranked above document j with the probability $\Phi((s_i - s_j) / (\sigma \sqrt 2))$ (Taylor et
     al., WSDM 2008, Eq. 9 to 15). `MeasureLoss(rankings.SoftRank(...), measures.NDCG(...))`; see `MeasureLoss` for the
-    labels and scores, the range, and excluded lists.
+    labels and scores, the range, and excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
-      sigma: Standard deviation of a score, > 0; the paper decreases it from 1. A number or a non-trainable
-        `tf.Variable`.
+      sigma: Standard deviation of a score, > 0; the paper searches powers of ten from 1e-4 to 1. A number or a
+        non-trainable `tf.Variable`.
+      distribution: "binomial" or "normal"; see `rankings.SoftRank`.
+      sinkhorn_steps: The number of Sinkhorn steps, >= 0; see `rankings.SoftRank`.
       topn: The cutoff K, >= 1; None for the whole list.
       gain: "exponential" for 2^y - 1, "linear" for y.
       discount: The discount of a rank; see `measures.NDCG`.
@@ -241,7 +251,8 @@ class SoftNDCGLoss(_NamedLoss):
     Raises:
       ValueError: If an argument is out of range or the shapes do not match.
 
-    Time O(20 N^2), with a cutoff O(K N^2), memory O(N^2) per list.
+    Time O(20 N^2), with a cutoff O(K N^2), memory O(N^2) per list; with a normal distribution or Sinkhorn steps, those
+    of `rankings.SoftRank`.
 
     Example:
       >>> import tensorflow as tf
@@ -255,15 +266,18 @@ class SoftNDCGLoss(_NamedLoss):
         self,
         *,
         sigma: float | tf.Variable = 1.0,
+        distribution: str = "binomial",
+        sinkhorn_steps: int = 0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(SoftRank(sigma=sigma), NDCG(topn=topn, gain=gain, discount=discount), **options)
+        ranking = SoftRank(sigma=sigma, distribution=distribution, sinkhorn_steps=sinkhorn_steps)
+        super().__init__(ranking, NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("approx_ndcg")
 class ApproxNDCGLoss(_NamedLoss):
     r"""1 - NDCG@K of the Approx ranking.
 
@@ -272,7 +286,7 @@ class ApproxNDCGLoss(_NamedLoss):
 
     (Qin, Liu, Li 2010; Bruch et al., SIGIR 2019, Eq. 5. Without a cutoff, the last factor is 1.)
     `MeasureLoss(rankings.Approx(...), measures.NDCG(...))`; see `MeasureLoss` for the labels and scores, the range, and
-    excluded lists.
+    excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}. A number or a non-trainable
@@ -309,7 +323,7 @@ class ApproxNDCGLoss(_NamedLoss):
         super().__init__(Approx(alpha=alpha, beta=beta), NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("approx_mrr")
 class ApproxMRRLoss(_NamedLoss):
     r"""1 - reciprocal rank of the Approx ranking.
 
@@ -318,7 +332,7 @@ class ApproxMRRLoss(_NamedLoss):
 
     where $rel_j$ is 1 for labels >= 1 and $\pi_j$ is as for `ApproxNDCGLoss` (Qin, Liu, Li 2010). Without a cutoff, the
     factor with K is 1. `MeasureLoss(rankings.Approx(...), measures.ReciprocalRank(...))`; see `MeasureLoss` for the
-    labels and scores, the range, and excluded lists.
+    labels and scores, the range, and excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions; see `ApproxNDCGLoss`.

@@ -5,21 +5,21 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
-@_serialization.register
+@LOSSES.register("softmax")
 class SoftmaxLoss(RankingLoss):
     r"""Softmax cross entropy: $-\sum_j y_j \log \mathrm{softmax}(s / \tau)_j$.
 
     (TF-Ranking's `SoftmaxLoss`; Bruch et al., "An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
     Binary Relevance", ICTIR 2019, Eq. 1, where the labels are divided by their sum.) Labels are not normalized, so
     lists with more relevant documents have more weight. Invariant to a shift of the scores. The loss is at least 0.
-    Lists without a relevant document are excluded.
+    Lists without a relevant document are excluded. Weights of documents multiply the terms of the documents.
 
     Args:
       lambda_weight: A `DCGLambdaWeight` or `NDCGLambdaWeight`: its $g_j D(r_j)$ replaces the label $y_j$. None uses the
@@ -40,6 +40,8 @@ class SoftmaxLoss(RankingLoss):
       [1.3863]
     """
 
+    shift_invariant = True
+
     def __init__(
         self, *, lambda_weight: DCGLambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
@@ -47,16 +49,14 @@ class SoftmaxLoss(RankingLoss):
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGLambdaWeight, optional=True)
         self.temperature = _arguments.scale("temperature", temperature)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with each label times its weight."""
         if self.lambda_weight is not None:
             labels = self.lambda_weight.document_weights(labels, scores, mask)
-        total = tf.reduce_sum(labels, axis=1)
-        targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
-        return total * cross_entropy(targets, scores, mask, self.temperature)
+        return weighted_cross_entropy(labels, scores, mask, weights, self.temperature)
 
 
-@_serialization.register
+@LOSSES.register("calibrated_softmax")
 class CalibratedSoftmaxLoss(SoftmaxLoss):
     r"""Softmax cross entropy with a virtual document of score 0, which fixes the scale of the scores.
 
@@ -64,8 +64,8 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
       - y_0 \log \frac{1}{1 + \sum_l e^{s_l / \tau}}$$
 
     (Yan et al., "Scale Calibration of Deep Ranking Models", KDD 2022, Eq. 8; TF-Ranking's `CalibratedSoftmaxLoss`.) At
-    the minimum, $e^{s_j / \tau} = y_j / y_0$. The loss is at least 0. Lists without a relevant document are excluded
-    if `virtual_label` is 0; else they lower their scores.
+    the minimum, $e^{s_j / \tau} = y_j / y_0$. The loss is at least 0. Lists without a relevant document are excluded if
+    `virtual_label` is 0; else they lower their scores. Weights of documents multiply the terms of the documents.
 
     Args:
       virtual_label: The label $y_0$ of the virtual document, >= 0.
@@ -86,6 +86,8 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
       1.1808
     """
 
+    shift_invariant = False
+
     def __init__(
         self,
         *,
@@ -97,24 +99,27 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
         super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
         self.virtual_label = _arguments.real("virtual_label", virtual_label, least=0.0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists; the weight of the virtual document is that of the list."""
         column = tf.reduce_sum(tf.zeros_like(scores), axis=1, keepdims=True)  # the score of the virtual document
+        if weights.shape[1] != 1:
+            weights = tf.concat([_padded.list_weights(weights, labels, mask)[:, tf.newaxis], weights], axis=1)
         labels = tf.concat([column + self.virtual_label, labels], axis=1)
-        return super().compute(labels, tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1))
+        scores, mask = tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1)
+        return super().weighted(labels, scores, mask, weights)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists that have no gradient."""
         return tf.reduce_any(mask, axis=1) if self.virtual_label else super().counts(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("list_net")
 class ListNetLoss(RankingLoss):
     r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
 
     (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
     Invariant to a shift of the scores. The loss is at least 0; its minimum is the entropy of softmax(y). Lists without
-    a relevant document are excluded.
+    a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
@@ -133,6 +138,8 @@ class ListNetLoss(RankingLoss):
       [0.5822]
     """
 
+    shift_invariant = True
+
     def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self.temperature = _arguments.scale("temperature", temperature)
@@ -143,7 +150,7 @@ class ListNetLoss(RankingLoss):
         return cross_entropy(targets, scores, mask, self.temperature)
 
 
-@_serialization.register
+@LOSSES.register("unique_softmax")
 class UniqueSoftmaxLoss(RankingLoss):
     r"""Softmax cross entropy of each document among itself and the documents with lower labels.
 
@@ -152,7 +159,7 @@ class UniqueSoftmaxLoss(RankingLoss):
     (Zhu and Klabjan, "Listwise Learning to Rank by Exploring Unique Ratings", WSDM 2020; TF-Ranking's
     `UniqueSoftmaxLoss`.) Documents with equal labels are not compared. Invariant to a shift of the scores. The loss is
     at least 0. It is divided by $2^{\max y - 64}$ in lists with labels above 64. Lists with only one distinct label are
-    excluded.
+    excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
@@ -170,6 +177,8 @@ class UniqueSoftmaxLoss(RankingLoss):
       >>> print(losses.UniqueSoftmaxLoss(reduction="none")(labels, scores).numpy().round(4))
       [4.3076]
     """
+
+    shift_invariant = True
 
     highest_label = HIGHEST_GRADE
 
@@ -190,7 +199,7 @@ class UniqueSoftmaxLoss(RankingLoss):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("softmax_at_k")
 class SoftmaxAtKLoss(RankingLoss):
     r"""SL@K: a softmax loss for NDCG@K, in which relevant documents near or above rank K count most.
 
@@ -199,7 +208,8 @@ class SoftmaxAtKLoss(RankingLoss):
     where $\beta$ is the K-th highest score and $\sigma$ the sigmoid (Yang et al., "Breaking the Top-K Barrier", KDD
     2025). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with its
     gradient, so that a step along the gradient lowers the loss. Invariant to a shift of the scores. The loss is at
-    least 0. Lists without a relevant document are excluded.
+    least 0. Lists without a relevant document are excluded. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       topn: The cutoff K, >= 1. In shorter lists, beta is the lowest score.
@@ -220,6 +230,8 @@ class SoftmaxAtKLoss(RankingLoss):
       >>> print(loss(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 1.0, 9.0]])).numpy().round(4))
       0.3466
     """
+
+    shift_invariant = True
 
     def __init__(
         self,
@@ -248,6 +260,21 @@ class SoftmaxAtKLoss(RankingLoss):
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
         logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
         return -tf.reduce_sum(labels * weights * logs, axis=1)
+
+
+def weighted_cross_entropy(
+    labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, temperature: float
+) -> tf.Tensor:
+    r"""Returns $-\sum_j w_j y_j \log \mathrm{softmax}(s / \tau)_j$, [batch]; arguments as in `cross_entropy`.
+
+    The weights are [batch, list] or [batch, 1], and may be negative.
+    """
+    total = tf.reduce_sum(labels, axis=1)
+    targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
+    if weights.shape[1] == 1:
+        return _padded.product(total * cross_entropy(targets, scores, mask, temperature), weights[:, 0])
+    logs = tf.nn.log_softmax(_logits(scores, mask, temperature))  # finite at padding
+    return -tf.reduce_sum(_padded.product(total[:, tf.newaxis] * targets * logs, weights), axis=1)
 
 
 def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:

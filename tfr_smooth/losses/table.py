@@ -1,7 +1,4 @@
-"""All losses by name; lookup and serialization.
-
-To add a loss, give its class a name in `CLASSES` and import it in `losses/__init__.py`.
-"""
+"""All losses by name; lookup and serialization. The package imports it after the modules that register losses."""
 
 from __future__ import annotations
 
@@ -11,68 +8,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses import (
-    distillation,
-    gumbel,
-    lambda_loss,
-    list_ap,
-    list_mle,
-    multi_score,
-    pairwise,
-    pointwise,
-    smooth,
-    softmax,
-)
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.multi_score import MultiScoreLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.smooth import MeasureLoss
 
 
-def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> smooth.MeasureLoss:
+def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> MeasureLoss:
     ranking, measure, options = combination.make(arguments)
-    return smooth.MeasureLoss(ranking, measure, **options)
+    return MeasureLoss(ranking, measure, **options)
 
 
-# The losses of one score per document that have a class; the first are a measure of a ranking.
-CLASSES: dict[str, type[RankingLoss]] = {
-    "smoothi_ndcg": smooth.SmoothINDCGLoss,
-    "smoothi_precision": smooth.SmoothIPrecisionLoss,
-    "smoothi_map": smooth.SmoothIMAPLoss,
-    "soft_ndcg": smooth.SoftNDCGLoss,
-    "approx_ndcg": smooth.ApproxNDCGLoss,
-    "approx_mrr": smooth.ApproxMRRLoss,
-    "adr_mse": distillation.ADRMSELoss,
-    "calibrated_softmax": softmax.CalibratedSoftmaxLoss,
-    "coupled_rankdistil": distillation.CoupledRankDistilLoss,
-    "gumbel_approx_ndcg": gumbel.GumbelApproxNDCGLoss,
-    "list_ap": list_ap.ListAPLoss,
-    "lambda_loss": lambda_loss.LambdaLoss,
-    "list_mle": list_mle.ListMLELoss,
-    "list_net": softmax.ListNetLoss,
-    "mean_squared": pointwise.MeanSquaredLoss,
-    "pairwise_hinge": pairwise.PairwiseHingeLoss,
-    "pairwise_logistic": pairwise.PairwiseLogisticLoss,
-    "pairwise_mse": pairwise.PairwiseMSELoss,
-    "pairwise_soft_zero_one": pairwise.PairwiseSoftZeroOneLoss,
-    "rank_net": pairwise.RankNetLoss,
-    "regression_compatible": pointwise.RegressionCompatibleLoss,
-    "sigmoid_cross_entropy": pointwise.SigmoidCrossEntropyLoss,
-    "softmax_at_k": softmax.SoftmaxAtKLoss,
-    "softmax": softmax.SoftmaxLoss,
-    "unique_softmax": softmax.UniqueSoftmaxLoss,
-    "yeti_logistic": gumbel.YetiLogisticLoss,
-}
 _MAKERS: dict[str, Callable[..., RankingLoss]] = {
-    **{name: functools.partial(_measure_loss, each) for name, each in _lookup.COMBINATIONS.items()},
-    **CLASSES,
-}
-# The losses of models with several scores per document.
-MULTI_SCORE: dict[str, type[RankingLoss]] = {
-    "click_em": multi_score.ClickEMLoss,
-    "dual_learning": multi_score.DualLearningLoss,
-    "mixture_em": multi_score.MixtureEMLoss,
-    "ordinal": multi_score.OrdinalLoss,
+    **{name: functools.partial(_measure_loss, parts) for name, parts in _lookup.COMBINATIONS.items()},
+    **LOSSES,
 }
 
-NAMES: tuple[str, ...] = tuple(_MAKERS)
+# Of one score per document.
+NAMES: tuple[str, ...] = tuple(
+    name for name in _MAKERS if not (name in LOSSES and issubclass(LOSSES[name], MultiScoreLoss))
+)
 
 
 class RankingLossKey:
@@ -143,7 +97,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> tfr_smooth.losses.get("neuralsort_err@10", temperature=0.5).measure
       ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
-    return _lookup.get(identifier, arguments, {**_MAKERS, **MULTI_SCORE}, RankingLoss)
+    return _lookup.get(identifier, arguments, _MAKERS, RankingLoss)
 
 
 def serialize(loss: RankingLoss) -> dict[str, Any]:
@@ -204,7 +158,7 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
         return _lookup.COMBINATIONS[name].hyperparameters
     parameters = inspect.signature(_MAKERS[name]).parameters.values()
     return {
-        each.name: each.default
-        for each in parameters
-        if each.kind is each.KEYWORD_ONLY and each.name not in LossOptions.__annotations__
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in LossOptions.__annotations__
     }

@@ -19,7 +19,8 @@ class WeightedSumLoss(RankingLoss):
     r"""Weighted sum of ranking losses: $\sum_k w_k L_k(y, s)$ for each list.
 
     The counterpart of TF-Ranking's lists of loss names with weights, such as a softmax loss with a little regression
-    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded.
+    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded. Weights of
+    documents multiply what they multiply in each loss.
 
     Args:
       losses: Losses, or their names. Their own `dtype`, `ragged` and `reduction` are not used.
@@ -59,12 +60,17 @@ class WeightedSumLoss(RankingLoss):
             raise ValueError(f"`weights` must have one entry per loss, {len(self.losses)}, got {len(weights)}.")
         self.weights = [_arguments.real("weights", weight, least=0.0) for weight in weights]
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether all losses are invariant to a shift of the scores."""
+        return all(loss.shift_invariant for loss in self.losses)
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with the weights as each loss takes them."""
         return tf.add_n(
             [
-                weight * _padded.fill(loss.compute(labels, scores, mask), loss.counts(labels, mask), 0.0)
-                for loss, weight in zip(self.losses, self.weights, strict=True)
+                factor * _padded.fill(loss.weighted(labels, scores, mask, weights), loss.counts(labels, mask), 0.0)
+                for loss, factor in zip(self.losses, self.weights, strict=True)
             ]
         )
 
@@ -117,17 +123,9 @@ class MultiObjectiveLoss(WeightedSumLoss):
         **options: Unpack[LossOptions],
     ) -> None:
         weights = _arguments.weights("weights", weights)
-        each = [losses] * len(weights) if isinstance(losses, RankingLoss | str) else losses
-        super().__init__(each, weights=weights, **options)
+        losses = [losses] * len(weights) if isinstance(losses, RankingLoss | str) else losses
+        super().__init__(losses, weights=weights, **options)
 
-    def _per_list(
-        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _terms(self, y_true: Any) -> list[tuple[float, RankingLoss, Any]]:
         labels = _padded.by_objective(y_true, len(self.weights))
-        totals, shares = [], []
-        for each, factor, own in zip(self.losses, self.weights, labels, strict=True):
-            if factor:
-                values, share = super()._per_list(own, y_pred, weight, each)
-                totals.append(factor * values)
-                shares.append(share)
-        return tf.add_n(totals), tf.reduce_max(tf.stack(shares), axis=0)
+        return [term for term in zip(self.weights, self.losses, labels, strict=True) if term[0]]

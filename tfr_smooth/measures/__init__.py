@@ -1,8 +1,4 @@
-"""Measures of a ranking, exact or smooth: pure functions, one value per list.
-
-To add a measure, import its class here and give it a name in `MEASURES`, or in `EXACT_ONLY` if it should not have
-losses.
-"""
+"""Measures of a ranking, exact or smooth: pure functions, one value per list. Their modules register them."""
 
 from tfr_smooth.measures.correlations import KendallTau as KendallTau
 from tfr_smooth.measures.correlations import OrderedPairAccuracy as OrderedPairAccuracy
@@ -17,31 +13,10 @@ from tfr_smooth.measures.diversity import SubtopicMeasure
 from tfr_smooth.measures.first_ranks import Hits as Hits
 from tfr_smooth.measures.first_ranks import Precision as Precision
 from tfr_smooth.measures.first_ranks import Recall as Recall
-from tfr_smooth.measures.measure import BinaryMeasure, Measure
+from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, BinaryMeasure, Measure
 from tfr_smooth.measures.steps import AveragePrecision as AveragePrecision
 from tfr_smooth.measures.steps import ExpectedReciprocalRank as ExpectedReciprocalRank
 from tfr_smooth.measures.steps import ReciprocalRank as ReciprocalRank
-
-# The measures by name, the last word of the names of their losses and the name of their metrics.
-MEASURES: dict[str, type[Measure]] = {
-    "ndcg": NDCG,
-    "precision": Precision,
-    "recall": Recall,
-    "map": AveragePrecision,
-    "mrr": ReciprocalRank,
-    "err": ExpectedReciprocalRank,
-    "spearman": SpearmanCorrelation,
-}
-# Those that have a metric of the exact ranking, but no losses and smooth metrics.
-EXACT_ONLY: dict[str, type[Measure]] = {
-    "hits": Hits,
-    "dcg": DCG,
-    "arp": AverageRelevancePosition,
-    "ordered_pair_accuracy": OrderedPairAccuracy,
-    "kendall_tau": KendallTau,
-    "alpha_dcg": AlphaDCG,
-    "precision_ia": PrecisionIA,
-}
 
 __all__ = ["EXACT_ONLY", "MEASURES", "BinaryMeasure", "Measure", "SubtopicMeasure", "ideal_dcg"]
 __all__ += [measure.__name__ for measure in (*MEASURES.values(), *EXACT_ONLY.values())]

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _padded, _serialization
-from tfr_smooth.measures.measure import Measure
+from tfr_smooth import _arguments, _padded
+from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, Measure
 from tfr_smooth.rankings import ExactRanking, PositionRanking, Ranking, exact
 
 
-@_serialization.register
+@EXACT_ONLY.register("kendall_tau")
 @dataclasses.dataclass(frozen=True)
 class KendallTau(Measure):
     r"""Kendall's rank correlation $\tau_b$ of labels and scores, per list.
@@ -55,7 +55,7 @@ class KendallTau(Measure):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@MEASURES.register("spearman")
 @dataclasses.dataclass(frozen=True)
 class SpearmanCorrelation(Measure):
     r"""Spearman's rank correlation of labels and scores, per list: Pearson's correlation of their ranks.
@@ -117,7 +117,7 @@ class SpearmanCorrelation(Measure):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@EXACT_ONLY.register("ordered_pair_accuracy")
 @dataclasses.dataclass(frozen=True)
 class OrderedPairAccuracy(Measure):
     r"""OPA of each list: the share of the pairs with different labels that the scores order correctly.

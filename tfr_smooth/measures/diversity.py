@@ -6,9 +6,9 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _padded, _serialization
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.measures.cumulative_gain import discount_of
-from tfr_smooth.measures.measure import Measure
+from tfr_smooth.measures.measure import EXACT_ONLY, Measure
 from tfr_smooth.rankings import ExactRanking, Ranking, dcg
 from tfr_smooth.rankings.dcg import TensorFunction
 
@@ -47,7 +47,7 @@ class SubtopicMeasure(Measure):
         return _arguments.instance("ranking", ranking, ExactRanking).rank_relevance(scores, labels, mask, topn)
 
 
-@_serialization.register
+@EXACT_ONLY.register("alpha_dcg")
 @dataclasses.dataclass(frozen=True)
 class AlphaDCG(SubtopicMeasure):
     r"""Alpha-DCG@K of each list: DCG whose gain falls with each earlier document on the same subtopic.
@@ -100,7 +100,7 @@ class AlphaDCG(SubtopicMeasure):
         return tf.reduce_sum(gains * tf.cast(discounts, gains.dtype), axis=1)
 
 
-@_serialization.register
+@EXACT_ONLY.register("precision_ia")
 @dataclasses.dataclass(frozen=True)
 class PrecisionIA(SubtopicMeasure):
     r"""Intent-aware P@K of each list: the mean of P@K over the subtopics that have a relevant document.

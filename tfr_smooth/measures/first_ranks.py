@@ -6,13 +6,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _padded, _serialization
-from tfr_smooth.measures.measure import BinaryMeasure
+from tfr_smooth import _padded
+from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, BinaryMeasure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
-@_serialization.register
+@MEASURES.register("precision")
 @dataclasses.dataclass(frozen=True)
 class Precision(BinaryMeasure):
     r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
@@ -53,7 +53,7 @@ def relevance_found(
     return ranking.discounted_gain(scores, relevance, mask, discount=tf.ones_like, topn=topn, gain=gain)
 
 
-@_serialization.register
+@MEASURES.register("recall")
 @dataclasses.dataclass(frozen=True)
 class Recall(BinaryMeasure):
     r"""R@K of each list: $\mathrm{R@}K = \frac{1}{R} \sum_{r=1}^K y_r$.
@@ -87,7 +87,7 @@ class Recall(BinaryMeasure):
         return tf.math.divide_no_nan(found, tf.reduce_sum(relevance, axis=1))
 
 
-@_serialization.register
+@EXACT_ONLY.register("hits")
 @dataclasses.dataclass(frozen=True)
 class Hits(BinaryMeasure):
     r"""Hits@K of each list: $\min(1, \sum_{r=1}^K y_r)$, 1 if a relevant document is among the first K, else 0.

@@ -153,3 +153,9 @@ class BinaryMeasure(Measure):
           [batch, list], in the type of the labels.
         """
         return tf.cast(self.is_relevant(labels), labels.dtype)
+
+
+# The measures by name, the last word of the names of their losses and the name of their metrics.
+MEASURES: _serialization.Registry[Measure] = _serialization.Registry()
+# Those that have a metric of the exact ranking, but no losses and smooth metrics.
+EXACT_ONLY: _serialization.Registry[Measure] = _serialization.Registry()

@@ -6,13 +6,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _serialization
-from tfr_smooth.measures.measure import BinaryMeasure, Measure
+from tfr_smooth import _arguments
+from tfr_smooth.measures.measure import MEASURES, BinaryMeasure, Measure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import exponential_gain
 
 
-@_serialization.register
+@MEASURES.register("map")
 @dataclasses.dataclass(frozen=True)
 class AveragePrecision(BinaryMeasure):
     r"""AP@K of each list: $\mathrm{AP@}K = \frac{1}{R} \sum_{r=1}^K y_r \, \mathrm{P@}r$.
@@ -51,7 +51,7 @@ class AveragePrecision(BinaryMeasure):
         return tf.math.divide_no_nan(total, tf.reduce_sum(relevance, axis=1))
 
 
-@_serialization.register
+@MEASURES.register("mrr")
 @dataclasses.dataclass(frozen=True)
 class ReciprocalRank(BinaryMeasure):
     r"""RR@K of each list: the reciprocal rank of the first relevant document, 0 if it is not in the first K.
@@ -99,7 +99,7 @@ def reciprocal_rank(
     return tf.reduce_sum(steps.within * steps.relevance / steps.ranks * steps.none_before(), axis=1)
 
 
-@_serialization.register
+@MEASURES.register("err")
 @dataclasses.dataclass(frozen=True)
 class ExpectedReciprocalRank(Measure):
     r"""ERR@K of each list: the expected reciprocal of the rank at which a user is satisfied.

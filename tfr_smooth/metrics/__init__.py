@@ -1,6 +1,6 @@
 """Exact and smooth Keras ranking metrics, and all metrics by name."""
 
-from tfr_smooth.metrics import table
+from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.exact import AlphaDCGMetric as AlphaDCGMetric
 from tfr_smooth.metrics.exact import ARPMetric as ARPMetric
 from tfr_smooth.metrics.exact import DCGMetric as DCGMetric
@@ -20,6 +20,7 @@ from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
 from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, serialize
 
 __all__ = [
+    "METRICS",
     "NAMES",
     "MeasureMetric",
     "MultiObjectiveMetric",
@@ -29,4 +30,4 @@ __all__ = [
     "hyperparameters",
     "serialize",
 ]
-__all__ += [metric.__name__ for metric in table.EXACT.values()]
+__all__ += [metric.__name__ for metric in METRICS.values()]

@@ -10,6 +10,9 @@ from tfr_smooth import _serialization, measures
 from tfr_smooth.metrics.measure_metric import MeasureMetric, MetricOptions
 from tfr_smooth.rankings.dcg import Discount, TensorFunction
 
+# The metrics of the exact ranking by name.
+METRICS: _serialization.Registry[MeasureMetric] = _serialization.Registry()
+
 
 class ExactMetric(MeasureMetric):
     """Base class of metrics of the exact ranking, with the arguments of the measure in place of the measure."""
@@ -19,7 +22,7 @@ class ExactMetric(MeasureMetric):
         return {**self.measure.get_config(), **super().get_config()}
 
 
-@_serialization.register
+@METRICS.register("ndcg")
 class NDCGMetric(ExactMetric):
     r"""Mean NDCG@K.
 
@@ -59,7 +62,7 @@ class NDCGMetric(ExactMetric):
         super().__init__(measures.NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@METRICS.register("precision")
 class PrecisionMetric(ExactMetric):
     r"""Mean P@K.
 
@@ -90,7 +93,7 @@ class PrecisionMetric(ExactMetric):
         super().__init__(measures.Precision(topn=topn), **options)
 
 
-@_serialization.register
+@METRICS.register("recall")
 class RecallMetric(ExactMetric):
     r"""Mean R@K.
 
@@ -121,7 +124,7 @@ class RecallMetric(ExactMetric):
         super().__init__(measures.Recall(topn=topn), **options)
 
 
-@_serialization.register
+@METRICS.register("map")
 class MeanAveragePrecisionMetric(ExactMetric):
     r"""Mean average precision.
 
@@ -152,7 +155,7 @@ class MeanAveragePrecisionMetric(ExactMetric):
         super().__init__(measures.AveragePrecision(topn=topn), **options)
 
 
-@_serialization.register
+@METRICS.register("mrr")
 class MRRMetric(ExactMetric):
     r"""Mean reciprocal rank.
 
@@ -183,7 +186,7 @@ class MRRMetric(ExactMetric):
         super().__init__(measures.ReciprocalRank(topn=topn), **options)
 
 
-@_serialization.register
+@METRICS.register("err")
 class ERRMetric(ExactMetric):
     r"""Mean expected reciprocal rank.
 
@@ -215,7 +218,7 @@ class ERRMetric(ExactMetric):
         super().__init__(measures.ExpectedReciprocalRank(topn=topn, max_grade=max_grade), **options)
 
 
-@_serialization.register
+@METRICS.register("spearman")
 class SpearmanMetric(ExactMetric):
     r"""Mean Spearman's correlation.
 
@@ -246,7 +249,7 @@ class SpearmanMetric(ExactMetric):
         super().__init__(measures.SpearmanCorrelation(), **options)
 
 
-@_serialization.register
+@METRICS.register("hits")
 class HitsMetric(ExactMetric):
     r"""Mean Hits@K.
 
@@ -277,7 +280,7 @@ class HitsMetric(ExactMetric):
         super().__init__(measures.Hits(topn=topn), **options)
 
 
-@_serialization.register
+@METRICS.register("dcg")
 class DCGMetric(ExactMetric):
     r"""Mean DCG@K.
 
@@ -317,7 +320,7 @@ class DCGMetric(ExactMetric):
         super().__init__(measures.DCG(topn=topn, gain_fn=gain_fn, rank_discount_fn=rank_discount_fn), **options)
 
 
-@_serialization.register
+@METRICS.register("arp")
 class ARPMetric(ExactMetric):
     r"""Mean average relevance position.
 
@@ -347,7 +350,7 @@ class ARPMetric(ExactMetric):
         super().__init__(measures.AverageRelevancePosition(), **options)
 
 
-@_serialization.register
+@METRICS.register("ordered_pair_accuracy")
 class OPAMetric(ExactMetric):
     r"""Mean ordered pair accuracy.
 
@@ -376,7 +379,7 @@ class OPAMetric(ExactMetric):
         super().__init__(measures.OrderedPairAccuracy(), **options)
 
 
-@_serialization.register
+@METRICS.register("kendall_tau")
 class KendallTauMetric(ExactMetric):
     r"""Mean Kendall's correlation.
 
@@ -407,7 +410,7 @@ class KendallTauMetric(ExactMetric):
         super().__init__(measures.KendallTau(), **options)
 
 
-@_serialization.register
+@METRICS.register("alpha_dcg")
 class AlphaDCGMetric(ExactMetric):
     r"""Mean alpha-DCG@K.
 
@@ -452,7 +455,7 @@ class AlphaDCGMetric(ExactMetric):
         )
 
 
-@_serialization.register
+@METRICS.register("precision_ia")
 class PrecisionIAMetric(ExactMetric):
     r"""Mean intent-aware precision, P-IA@K.
 

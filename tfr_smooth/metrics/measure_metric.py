@@ -98,7 +98,7 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
             "mask" [batch, list], False for padding. A `measures.SubtopicMeasure` takes labels [batch, list, subtopics].
           y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
           sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
-            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
+            list's weight is sum(w y) / sum(y); see `losses.list_weights`). None uses 1.
 
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
@@ -109,7 +109,9 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         if self.no_relevant == "skip":
             has_relevant = self.measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
-        weights = _padded.dense_weights(sample_weight, y_true)
+        weights = sample_weight
+        if isinstance(sample_weight, tf.RaggedTensor):
+            weights = _padded.weights_from_keras(sample_weight, y_true, batch.labels, batch.mask)
         weights = self.measure.list_weights(weights, batch.labels, batch.mask)
         weights, values = (_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))

@@ -8,25 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization, measures
-from tfr_smooth.metrics import exact
+from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.measure_metric import MeasureMetric
-
-EXACT: dict[str, type[MeasureMetric]] = {
-    "ndcg": exact.NDCGMetric,
-    "precision": exact.PrecisionMetric,
-    "recall": exact.RecallMetric,
-    "map": exact.MeanAveragePrecisionMetric,
-    "mrr": exact.MRRMetric,
-    "err": exact.ERRMetric,
-    "spearman": exact.SpearmanMetric,
-    "hits": exact.HitsMetric,
-    "dcg": exact.DCGMetric,
-    "arp": exact.ARPMetric,
-    "ordered_pair_accuracy": exact.OPAMetric,
-    "kendall_tau": exact.KendallTauMetric,
-    "alpha_dcg": exact.AlphaDCGMetric,
-    "precision_ia": exact.PrecisionIAMetric,
-}
 
 
 def _smooth_metric(combination: _lookup.Combination, /, **arguments: Any) -> MeasureMetric:
@@ -35,8 +18,8 @@ def _smooth_metric(combination: _lookup.Combination, /, **arguments: Any) -> Mea
 
 
 _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
-    **EXACT,
-    **{name: functools.partial(_smooth_metric, each) for name, each in _lookup.COMBINATIONS.items()},
+    **METRICS,
+    **{name: functools.partial(_smooth_metric, parts) for name, parts in _lookup.COMBINATIONS.items()},
 }
 
 # Smooth metrics have the names of their losses.

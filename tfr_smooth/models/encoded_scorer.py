@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
@@ -50,7 +51,8 @@ class EncodedScorer(Scorer):
         shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
         self.num_features = int(shape[-1])
         others = {first + place for first, length, *_ in self._blocks for place in range(length)}
-        self._numbers = [place for place in range(self.num_features) if place not in others]
+        # An array, since TensorFlow takes an empty list for floats.
+        self._numbers = np.array([place for place in range(self.num_features) if place not in others], np.int32)
         width = len(self._numbers)
         if not width:
             self.normalizer = None

@@ -62,6 +62,8 @@ class FeedForwardScorer(EncodedScorer):
       vectors: The features that are vectors, (first, length): the place of the first number, and the number of them.
         They are not normalized.
       embedding_dim: Length of the vectors of codes, >= 1.
+      output_bias: Whether the output layer has a bias b. Losses that do not change with a shift of the scores, such as
+        those with `shift_invariant`, cannot train it: with False, it does not drift by rounding errors.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
 
@@ -96,6 +98,7 @@ class FeedForwardScorer(EncodedScorer):
         embeddings: Sequence[Sequence[int]] = (),
         vectors: Sequence[Sequence[int]] = (),
         embedding_dim: int = 16,
+        output_bias: bool = True,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
@@ -111,6 +114,7 @@ class FeedForwardScorer(EncodedScorer):
             embeddings=embeddings,
             vectors=vectors,
             embedding_dim=embedding_dim,
+            output_bias=output_bias,
             seed=seed,
         )
         self.members = members
@@ -131,6 +135,7 @@ class FeedForwardScorer(EncodedScorer):
             is_last = depth == len(widths)
             options = {"activation": None if is_last else "relu", "seed": next(seeds)}
             options["scale"] = _OUTPUT_SCALE if is_last else 2.0
+            options["use_bias"] = output_bias or not is_last
             if members > 1:
                 shared = depth == 0 and not batch_norm  # each network has its own batch normalization
                 tower.append(MemberDense(width, members=members, shared_inputs=shared, **options))
@@ -222,6 +227,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **ENCODING_CHECKS,
     "hidden": _hidden,
     "batch_norm": _arguments.boolean,
+    "output_bias": _arguments.boolean,
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": functools.partial(_arguments.real, least=0.0, below=1.0),
     "members": functools.partial(_arguments.integer, least=1),

@@ -23,6 +23,7 @@ class MemberDense(tf.keras.layers.Layer):
       members: Number of networks, >= 1.
       activation: Name of a Keras activation. None for none.
       shared_inputs: Whether all networks have the same inputs, [documents, inputs].
+      use_bias: Whether the bias is trained; otherwise, it stays 0.
       scale: Scale of the initial variance of the kernels, > 0: 2 is He's, for ReLU.
       seed: Seed, >= 0, of the kernels, which are different normal draws. None uses Keras's global seed.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
@@ -51,6 +52,7 @@ class MemberDense(tf.keras.layers.Layer):
         members: int,
         activation: str | None = None,
         shared_inputs: bool = False,
+        use_bias: bool = True,
         scale: float = 2.0,
         seed: int | None = None,
         **kwargs: Any,
@@ -60,6 +62,7 @@ class MemberDense(tf.keras.layers.Layer):
         self.members = _arguments.integer("members", members, least=1)
         self.activation = activation
         self.shared_inputs = _arguments.boolean("shared_inputs", shared_inputs)
+        self.use_bias = _arguments.boolean("use_bias", use_bias)
         self.scale = _arguments.real("scale", scale, above=0.0)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
@@ -68,7 +71,8 @@ class MemberDense(tf.keras.layers.Layer):
         inputs = int(input_shape[-1]) // (1 if self.shared_inputs else self.members)
         shape = (self.members, inputs, self.units)
         self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self._kernels)
-        self.bias = self.add_weight(name="bias", shape=(self.members, self.units), initializer="zeros")
+        options = {"initializer": "zeros", "trainable": self.use_bias}
+        self.bias = self.add_weight(name="bias", shape=(self.members, self.units), **options)
         super().build(input_shape)
 
     def _kernels(self, shape: Any, dtype: Any = None, **kwargs: Any) -> tf.Tensor:

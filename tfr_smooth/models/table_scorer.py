@@ -35,8 +35,8 @@ class TableScorer(Scorer):
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import models
-      >>> from tfr_smooth.columns import Column, TableFeatures
-      >>> columns = [Column(name="price", kind="number"), Column(name="new", kind="boolean")]
+      >>> from tfr_smooth.columns import Boolean, Number, TableFeatures
+      >>> columns = [Number(name="price"), Boolean(name="new")]
       >>> scorer = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[8]))
       >>> scorer({"price": tf.constant([[2.5, 3.0]]), "new": tf.constant([[1.0, float("nan")]])}).shape
       TensorShape([1, 2])

@@ -1,36 +1,53 @@
-"""The training of a `Ranker`: what its arguments define, and the compiled model that a later `fit` uses again."""
+"""The plan of the training of a `Ranker`: what its arguments and its data define."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, losses, metrics, models
-from tfr_smooth._estimator import digest, loss_of, settings_of
+from tfr_smooth import _arguments, data, losses, metrics, models
+from tfr_smooth._estimator import check_shared, digest, loss_of, settings_of
+from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.lazy_adamw import LazyAdamW
+from tfr_smooth.training.softmax_first import SoftmaxFirst, number_of_epochs, softmax_first_loss
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
-from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss, warm_start_loss
 
-_SELECT_BY = ("smooth", "ndcg", "last")
+# Keras metrics of trec_eval's measures, by the name without the cutoff.
+_MEASURES = {
+    "ndcg": lambda topn: metrics.NDCGMetric(topn=topn, gain="linear"),
+    "map": lambda topn: metrics.MeanAveragePrecisionMetric(topn=topn),
+    "recip_rank": lambda topn: metrics.MRRMetric(topn=topn),
+    "P": lambda topn: metrics.PrecisionMetric(topn=topn),
+}
+_WITH_CUTOFF = re.compile(r"(ndcg)_cut_([1-9]\d*)|(P)_([1-9]\d*)")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # Validation queries of two tables with ids prefer lower rates for embeddings.
 _EMBEDDING_RATE = 0.3
-# A variable holds the learning rate, and others the state of the random numbers.
-_NOT_IN_GRAPH = (
-    *("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose"),
-    *("validation_fraction", "max_categories"),
-)
+_STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
+
+
+def _selected_metric(select_by: Any) -> tf.keras.metrics.Metric | None:
+    """Returns the metric of the measure that selects the epoch; None for "smooth", "last" and "ndcg"."""
+    if select_by in ("smooth", "last", "ndcg"):
+        return None
+    found = _WITH_CUTOFF.fullmatch(str(select_by))
+    name, topn = (found[1] or found[3], int(found[2] or found[4])) if found else (select_by, None)
+    if name not in _MEASURES or (name == "P" and topn is None):
+        expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank' or 'P_K'"
+        raise ValueError(f"`select_by` must be {expected}, got {select_by!r}.")
+    return _MEASURES[name](topn)
 
 
 class Trained(NamedTuple):
@@ -47,41 +64,28 @@ class Trained(NamedTuple):
     best_epoch: int | None
 
 
-class Compiled(NamedTuple):
-    """A compiled model and its validation, with what TensorFlow traced for them.
-
-    Attributes:
-      key: What shapes the graphs, as JSON with the ids of objects. None if the model cannot be used again.
-      graph: The same as objects, which live as long as their ids are in the key.
-      evaluation: The model and its metrics.
-      warm_start: The loss with a warm start. None for none.
-      initial: The initial values of the variables of the optimizer.
-    """
-
-    key: str | None
-    graph: list[Any]
-    evaluation: Evaluation
-    warm_start: WarmStartLoss | None
-    initial: list[Any]
-
-    def restart(self, scorer: EncodedScorer) -> None:
-        """Sets all variables to those of a new scorer and a new optimizer."""
-        model = self.evaluation.model
-        # `variables` includes the state of the random numbers.
-        values = [*(variable.numpy() for variable in scorer.variables), *self.initial]
-        for variable, value in zip([*model.variables, *model.optimizer.variables], values, strict=True):
-            variable.assign(value)
+def split_queries(lists: data.Lists, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns the indices of the training queries, and of the held-out ones; None for a fraction of 0."""
+    if not fraction:
+        return np.arange(len(lists)), None
+    if len(lists) < 2:
+        raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
+    return lists.split_queries(fraction, seed=seed)
 
 
-class RankerTraining:
-    """What the arguments of a `Ranker` define.
+class TrainingPlan:
+    """What the arguments of a `Ranker` and its training queries define, made once per `fit`.
 
     Args:
       params: The arguments of the constructor, with the hyperparameters of the loss.
       loss_options: The names of these hyperparameters.
       label_weights: The weights of labels [batch, list, objectives] of the validation batches and, for
         `label_aggregation="sum"`, of the training batches. None for labels [batch, list].
-      **blocks: The arguments `embeddings` and `vectors` of the scorer.
+      num_queries: The number of training queries. None if they are not known yet.
+
+    Attributes:
+      epochs: Passes over the training queries.
+      steps_per_epoch: Batches per epoch. None if the queries are not known yet.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -92,34 +96,37 @@ class RankerTraining:
         params: Mapping[str, Any],
         loss_options: Sequence[str],
         label_weights: Sequence[float] | None = None,
-        **blocks: Any,
+        num_queries: int | None = None,
     ) -> None:
-        self._params, self.label_weights, self._blocks = params, label_weights, blocks
+        self._params, self.label_weights = params, label_weights
         self._loss_options = {name: params[name] for name in loss_options}
-        for name in ("members", "epochs", "batch_size", "max_categories"):
+        for name in ("members", "max_categories"):
             _arguments.integer(name, params[name], least=1)
-        _arguments.real("learning_rate", params["learning_rate"], above=0.0)
-        for name, below in (("weight_decay", math.inf), ("warm_start", 1.0), ("validation_fraction", 1.0)):
-            _arguments.real(name, params[name], least=0.0, below=below)
-        for name, known in (
-            ("label_aggregation", _LABEL_AGGREGATIONS),
-            ("select_by", _SELECT_BY),
-            ("schedule", _SCHEDULES),
-        ):
+        check_shared({**params, "epochs": params["epochs"] or _MOST_EPOCHS, "select_by": "last"})
+        self._selected = _selected_metric(params["select_by"])
+        self.epochs = _arguments.integer_or_none("epochs", params["epochs"], least=1) or _MOST_EPOCHS
+        self.steps_per_epoch = None if num_queries is None else math.ceil(num_queries / params["batch_size"])
+        if params["epochs"] is None and self.steps_per_epoch is not None:
+            self.epochs = min(max(math.ceil(_STEPS / self.steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
+        _arguments.real("weight_decay", params["weight_decay"], least=0.0)
+        _arguments.count_or_fraction("softmax_epochs", params["softmax_epochs"])
+        for name, known in (("label_aggregation", _LABEL_AGGREGATIONS), ("schedule", _SCHEDULES)):
             _arguments.choice(name, params[name], known)
-        _arguments.integer_or_none("patience", params["patience"], least=1)
-        _arguments.integer("seed", params["seed"], least=0)
-        _arguments.boolean("verbose", params["verbose"])
-        if params["columns"] is not None:
-            _arguments.instance("columns", params["columns"], Mapping)
+        if params["kinds"] is not None:
+            _arguments.instance("kinds", params["kinds"], Mapping)
         if params["network"] is not None:
             _arguments.instance("network", params["network"], tf.keras.layers.Layer)
         self.make_loss()
         # No scorer: its dropout creates variables, and clusters must be configured before.
         checked_arguments(**self._of_scorer())
 
+    @property
+    def scores_lists(self) -> bool:
+        """Whether the score of a document may depend on the others of its query."""
+        return self._params["normalization"] == "min_max" or self._params["network"] is not None
+
     def make_loss(self) -> tf.keras.losses.Loss:
-        """Returns the loss after the warm start."""
+        """Returns the loss after the epochs on softmax."""
         return self._of_labels(self._loss_of_one_label())
 
     def _of_labels(self, loss: tf.keras.losses.Loss) -> tf.keras.losses.Loss:
@@ -132,17 +139,23 @@ class RankerTraining:
     def _loss_of_one_label(self) -> tf.keras.losses.Loss:
         return loss_of("Ranker", self._params["loss"], self._loss_options)
 
-    def _make_scorer(self) -> EncodedScorer:
+    def make_scorer(self, layer: TableFeatures) -> EncodedScorer:
+        """Returns a new scorer of the features of a layer, with its weights."""
         network = self._params["network"]
+        blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
+        scorer: EncodedScorer
         if network is None:
-            return models.FeedForwardScorer(**self._of_scorer())
-        # Each training starts with new weights.
-        copy = type(network).from_config(network.get_config())
-        options = {name: self._params[name] for name in ("normalization", "seed")}
-        return models.NetworkScorer(copy, **options, **self._blocks)
+            output_bias = not getattr(self._loss_of_one_label(), "shift_invariant", False)
+            scorer = models.FeedForwardScorer(**self._of_scorer(), **blocks, output_bias=output_bias)
+        else:  # Each training starts with new weights.
+            copy = type(network).from_config(network.get_config())
+            options = {name: self._params[name] for name in ("normalization", "seed")}
+            scorer = models.NetworkScorer(copy, **options, **blocks)
+        scorer.build([None, None, layer.num_features])
+        return scorer
 
     def _of_scorer(self) -> dict[str, Any]:
-        return {**{name: self._params[name] for name in _OF_SCORER}, **self._blocks}
+        return {name: self._params[name] for name in _OF_SCORER}
 
     def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
         rate, decay = self._params["learning_rate"], self._params["weight_decay"]
@@ -158,7 +171,7 @@ class RankerTraining:
             name = loss.name.removesuffix("_loss")
             options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
             made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **options))
-        return self.of_all_labels(made)
+        return self.of_all_labels([*made, *([] if self._selected is None else [self._selected])])
 
     def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
         """Returns metrics of the labels of the validation batches.
@@ -175,67 +188,49 @@ class RankerTraining:
 
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
-        columns = dict(self._params["columns"] or {})
-        encoders = {name: kind for name, kind in columns.items() if isinstance(kind, tf.keras.layers.Layer)}
-        columns.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
-        values = settings_of({**self._params, "columns": columns}, label_weights=self.label_weights)
-        if values["schedule"] == "constant" and not values["warm_start"]:
+        kinds = dict(self._params["kinds"] or {})
+        encoders = {name: kind for name, kind in kinds.items() if isinstance(kind, tf.keras.layers.Layer)}
+        kinds.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
+        values = settings_of({**self._params, "kinds": kinds, "epochs": self.epochs}, label_weights=self.label_weights)
+        if values["schedule"] == "constant" and not values["softmax_epochs"]:
             del values["epochs"]  # more epochs continue a training run
         return values
 
     def compiled(
-        self,
-        previous: Compiled | None,
-        num_features: int,
-        further_metrics: Sequence[tf.keras.metrics.Metric],
-        strategy: tf.distribute.Strategy,
-    ) -> Compiled:
-        """Returns a new compiled model, or the previous one if its graphs are the same."""
-        values = {name: value for name, value in self._params.items() if name not in _NOT_IN_GRAPH}
-        policy = tf.keras.mixed_precision.global_policy().name
-        graph = [values, self.label_weights, self._blocks, num_features, policy, list(further_metrics)]
+        self, layer: TableFeatures, further_metrics: Sequence[tf.keras.metrics.Metric], strategy: tf.distribute.Strategy
+    ) -> Evaluation:
+        """Returns a new compiled model, with the metrics of its validation, the further ones last."""
         with strategy.scope():
-            # Keras 2 cannot reset the state of dropout.
-            reusable = _keras.IS_KERAS_3 and not tf.distribute.has_strategy()
-        key = json.dumps(graph, sort_keys=True, default=id) if reusable else None
-        if previous is not None and previous.key == key is not None:
-            return previous
-        with strategy.scope():
-            warm_start = warm_start_loss(self._loss_of_one_label(), self._params["warm_start"])
-            model = self._make_scorer()
-            loss = self.make_loss() if warm_start is None else self._of_labels(warm_start)
-            model.compile(optimizer=self._make_optimizer(), loss=loss)
-            model.build([None, None, num_features])
-        evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)]), []
-        if reusable:
-            model.optimizer.build(model.trainable_variables)
-            initial = [variable.numpy() for variable in model.optimizer.variables]
-        return Compiled(key, graph, evaluation, warm_start, initial)
+            loss = self._loss_of_one_label()
+            self._softmax_first = softmax_first_loss(loss, self._params["softmax_epochs"])
+            model = self.make_scorer(layer)
+            model.compile(optimizer=self._make_optimizer(), loss=self._of_labels(self._softmax_first or loss))
+        return Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)])
 
     def run(
         self,
-        compiled: Compiled,
+        layer: TableFeatures,
         dataset_fn: Callable[[int], tf.data.Dataset],
         one_epoch: tf.data.Dataset,
         valid: tf.data.Dataset | None,
         *,
-        initial_weights: Sequence[Any] | None,
-        num_further: int,
-        steps_per_epoch: int | None,
-        checkpoint_dir: str | os.PathLike[str] | None,
-        settings: Mapping[str, Any] | None,
-        callbacks: Sequence[tf.keras.callbacks.Callback],
+        initial_weights: Sequence[Any] | None = None,
+        further_metrics: Sequence[tf.keras.metrics.Metric] = (),
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     ) -> Trained:
         """Trains a scorer; the other arguments are those of `Ranker.fit`.
 
         Args:
-          compiled: The compiled model.
+          layer: The features.
           dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
           one_epoch: The batches of one epoch, for the statistics of the features.
           valid: The validation batches. None uses the last epoch.
           initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
-          num_further: The number of further metrics of the compiled model.
-          steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
+          further_metrics: Further metrics of the validation set.
+          strategy: The strategy. None for that of the scope.
           checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
           settings: Further values, as JSON values, which a resumed training run must have in common.
           callbacks: Further Keras callbacks.
@@ -244,40 +239,36 @@ class RankerTraining:
           The trained scorer, outside of the strategy's scope, so that any process can read it.
         """
         p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
-        model, used = compiled.evaluation.model, compiled.evaluation.metrics
-        scorer = self._make_scorer()
-        scorer.build([None, None, model.num_features])
+        evaluation = self.compiled(layer, further_metrics, strategy or tf.distribute.get_strategy())
+        model, scorer = evaluation.model, self.make_scorer(layer)
         if initial_weights is not None:
             if [w.shape for w in scorer.get_weights()] != [w.shape for w in initial_weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
-            scorer.set_weights(initial_weights)
             model.set_weights(initial_weights)
-        if compiled.key is not None:
-            compiled.restart(scorer)
         validation = None
         if valid is not None:
-            own = used[: len(used) - num_further]
+            own = evaluation.metrics[: len(evaluation.metrics) - len(further_metrics)]
             validation = ExactValidation(
                 valid,
-                used,
-                monitor=own[-1 if p["select_by"] == "smooth" else 0].name,
+                evaluation.metrics,
+                monitor=own[0 if p["select_by"] in ("ndcg", "last") else -1].name,  # the first is exact NDCG
                 mode="last" if p["select_by"] == "last" else "max",
                 path=None if folder is None else folder / "best.keras",
                 patience=p["patience"],
             )
-            validation.evaluation = compiled.evaluation
-        schedule = WarmStart(
+            validation.evaluation = evaluation
+        schedule = SoftmaxFirst(
             p["learning_rate"],
-            epochs=p["epochs"],
-            loss=compiled.warm_start,
-            warm_epochs=round(p["warm_start"] * p["epochs"]),
+            epochs=self.epochs,
+            loss=self._softmax_first,
+            softmax_epochs=number_of_epochs(p["softmax_epochs"], self.epochs),
             constant=p["schedule"] == "constant",
         )
         history = train(
             model,
             dataset_fn,
-            epochs=p["epochs"],
-            steps_per_epoch=steps_per_epoch,
+            epochs=self.epochs,
+            steps_per_epoch=self.steps_per_epoch,
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,21 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, check_process, digest
+from tfr_smooth._estimator import Estimator, digest, fitting
+from tfr_smooth.columns import TableFeatures
+from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
-from tfr_smooth.ranker.plan import Compiled, RankerTraining
-from tfr_smooth.ranker.table_inputs import (
-    TableInputs,
-    check_training,
-    clicked,
-    lists_of,
-    ranked_rows,
-    with_one_label,
-    without,
-)
+from tfr_smooth.ranker.plan import TrainingPlan, split_queries
+from tfr_smooth.ranker.schema import Schema, check_training, check_validation, clicked
 
 _CHUNK = 1 << 12  # rows that are scored at once
-_STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
 
 
 class Ranker(Estimator):
@@ -52,20 +44,21 @@ class Ranker(Estimator):
         2,000 steps need, but at least 5.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
-      warm_start: Fraction of the epochs, the first ones, that train on `losses.SoftmaxLoss`, in [0, 1). No effect on a
-        loss that is not a `losses.RankingLoss`.
+      softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
+        [0, 1) their fraction. No effect on a loss that is not a `losses.RankingLoss`.
       batch_size: Queries per step, >= 1.
       normalization: Normalization of the features: "quantiles" (values and quantiles), "standardize", "min_max" (per
         query), "log1p" or None.
       batch_norm: Whether the networks have batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      select_by: The validation metric that selects the epoch: "smooth", the metric that the loss optimizes, or "ndcg",
-        exact NDCG, which other losses always use; or "last" for the last epoch.
+      select_by: The validation measure that selects the epoch: "smooth", the metric that the loss optimizes, or exact
+        NDCG for other losses; a measure of trec_eval, "ndcg", "ndcg_cut_K", "map", "recip_rank" or "P_K"; or "last" for
+        the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
-      columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
+      kinds: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
@@ -77,7 +70,7 @@ class Ranker(Estimator):
 
     Attributes:
       model_: The Keras model of the prepared table.
-      inputs_: The columns of the table and their preparation.
+      features_: The layer of the columns of the table and their preparation.
       history_: The training loss and the validation metrics of each epoch, by name.
       best_epoch_: Index of the selected epoch; None without validation.
 
@@ -103,7 +96,9 @@ class Ranker(Estimator):
       ['query', 'price', 'color', 'label', 'score', 'rank']
     """
 
-    _reusable: Compiled | None = None  # what the last `fit` compiled
+    features_: TableFeatures
+    _plan: TrainingPlan  # of the last `fit`
+    _schema: Schema
 
     def __init__(
         self,
@@ -116,7 +111,7 @@ class Ranker(Estimator):
         epochs: int | None = None,
         learning_rate: float = 0.003,
         schedule: str = "cosine",
-        warm_start: float = 2 / 3,
+        softmax_epochs: float = 2 / 3,
         batch_size: int = 32,
         normalization: str | None = "quantiles",
         batch_norm: bool = False,
@@ -125,7 +120,7 @@ class Ranker(Estimator):
         select_by: str = "smooth",
         patience: int | None = None,
         validation_fraction: float = 0.0,
-        columns: Mapping[str, Any] | None = None,
+        kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
@@ -133,23 +128,18 @@ class Ranker(Estimator):
         **loss_options: Any,
     ) -> None:
         self._take(locals())
-        self._training()
+        self._make_plan()
 
-    def _training(self, inputs: TableInputs | None = None, steps_per_epoch: int | None = None) -> RankerTraining:
-        """Returns the training that the arguments define, with the weights of the labels of the table."""
-        weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
-        params = dict(self._params)
-        if params["epochs"] is None:
-            needed = _MOST_EPOCHS if steps_per_epoch is None else math.ceil(_STEPS / steps_per_epoch)
-            params["epochs"] = min(max(needed, _LEAST_EPOCHS), _MOST_EPOCHS)
-        embeddings, vectors = ([], []) if inputs is None else (inputs.layer.embeddings, inputs.layer.vectors)
-        return RankerTraining(params, self._loss_options, weights, embeddings=embeddings, vectors=vectors)
+    def _make_plan(self, *known: Any) -> TrainingPlan:
+        """Returns the plan of the arguments, with what is known of the training queries."""
+        return TrainingPlan(dict(self._params), self._loss_options, *known)
 
     @property
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
-        return self._training(getattr(self, "inputs_", None)).make_loss()
+        return (getattr(self, "_plan", None) or self._make_plan()).make_loss()
 
+    @fitting
     def fit(
         self,
         X: Any,
@@ -182,7 +172,8 @@ class Ranker(Estimator):
           y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
           qid: The query of each row, [rows], without missing values; or `group` or `query`.
           group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
-          sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
+          sample_weight: Weights >= 0 of the documents, [rows]; or `weight`. `losses.RankingLoss` describes what they
+            multiply: in listwise losses, such as those of measures, they become one weight per query.
           label: The column of labels; or, to train on several labels, a mapping from their columns to weights >= 0,
             such as {"relevance": 1.0, "purchase": 0.3}. With `y`, it names the columns of `y`. Validation metrics are
             then the weighted mean of those of the labels.
@@ -211,59 +202,59 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        check_process()
         p = self._params
-        arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
-        documents = clicked(lists_of(X, arrays, features=features, **names))
-        check_training(documents, X, self._training().make_loss())
-        held = None if validation is not None else p["validation_fraction"] or None
-        if held and len(documents) < 2:
-            raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
-        split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
+        arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+        documents = clicked(read_documents(X, arrays, features=features, **names))
+        fraction = 0.0 if validation is not None else p["validation_fraction"]
+        training_queries, held_out = split_queries(documents, fraction, p["seed"])
         if init_model is None:
-            known = {} if isinstance(X, data.Lists) else names
-            options = p["max_categories"], p["columns"], p["matches"] or ()
-            inputs = TableInputs.learn(split(documents)[0], features, query_features, *options, **known)
+            schema = Schema.of(documents, {} if isinstance(X, data.Lists) else names, features, query_features)
         else:
-            inputs = init_model._continued(documents)
+            init_model._fitted()
+            schema = init_model._schema
+        label_weights = None if schema.label_weights is None else tuple(schema.label_weights.values())
+        plan = self._make_plan(label_weights, len(training_queries))
+        check_training(documents, X, plan.make_loss())
+        if init_model is None:
+            options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
+            layer, raw = TableFeatures.learn(documents, training_queries, **options)
+        else:
+            layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
         if p["verbose"] and not documents.is_dense:
-            print(f"Columns: {inputs.kinds}", flush=True)
-        train, valid = split(inputs.prepared(inputs.converted(documents)))
+            print(f"Columns: {layer.kinds}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
-        if validation is not None:
-            valid = clicked(inputs.validation(validation, propensity))
+        prepared = layer.transform(raw)
+        train, valid = prepared, None
+        if held_out is not None:
+            train, valid = prepared.take(training_queries), prepared.take(held_out)
+            check_validation(valid, "validation_fraction")
+        elif validation is not None:
+            valid = schema.read_validation(validation, layer, propensity)
+            check_validation(valid, "validation")
             if checkpoint_dir is not None:
                 settings["validation"] = valid.digest()
-            valid = inputs.prepared(valid)
-        if valid is not None:  # Without weights of documents, but with those of clicks.
-            valid = inputs.batches(without(valid, "weight"), p["batch_size"])
-        steps = math.ceil(len(train) / p["batch_size"])
-        plan, strategy = self._training(inputs, steps), strategy or tf.distribute.get_strategy()
-        # An interrupted training leaves no compiled model.
-        previous, self._reusable = self._reusable, None
-        compiled = plan.compiled(previous, inputs.layer.num_features, further_metrics, strategy)
-        weights = None if init_model is None else init_model._uncalibrated().get_weights()
-        if weights is not None:
+            valid = layer.transform(valid)
+        self._check_patience(valid)
+        weights = None
+        if init_model is not None:
+            weights = init_model._uncalibrated().get_weights()
             settings["init_model"] = digest(weights)
-        # Parameter servers send the batches to their workers, of which each needs an order of its own.
-        order = {"seed": p["seed"]}
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            order = {"seed": None, "portable": True}
         trained = plan.run(
-            compiled,
-            functools.partial(self._epochs, inputs, train, steps, order),
-            inputs.batches(with_one_label(train), p["batch_size"]),
-            valid,
+            layer,
+            functools.partial(self._epochs, plan, layer, train),
+            layer.batches(train.without("weight", "propensity"), p["batch_size"]),
+            # Without weights of documents, but with those of clicks.
+            None if valid is None else layer.batches(valid.without("weight"), p["batch_size"]),
             initial_weights=weights,
-            num_further=len(further_metrics),
-            steps_per_epoch=steps,
+            further_metrics=further_metrics,
+            strategy=strategy,
             checkpoint_dir=checkpoint_dir,
             settings=settings,
             callbacks=callbacks,
         )
-        self._reusable = compiled
-        self._take_scorer(inputs, trained.scorer)
+        self._plan, self._schema, self.features_ = plan, schema, layer
+        self._take_scorer(trained.scorer)
         self.history_, self.best_epoch_ = trained.history, trained.best_epoch
         return self
 
@@ -307,54 +298,50 @@ class Ranker(Estimator):
         calibration = training.fit_calibration(labels, scores, method=method, threshold=threshold)
         calibrated = models.CalibratedScorer(scorer, calibration)
         calibrated.build((None, None, scorer.num_features))
-        self._take_scorer(self.inputs_, calibrated)
+        self._take_scorer(calibrated)
         return self
 
     @property
     def _scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
-        return self._params["normalization"] == "min_max" or self._params["network"] is not None
+        return self._plan.scores_lists
 
     def _uncalibrated(self) -> models.Scorer:
         """Returns the scorer without calibration."""
         self._fitted()
         return self._scorer.scorer if isinstance(self._scorer, models.CalibratedScorer) else self._scorer
 
-    def _continued(self, lists: data.Lists) -> TableInputs:
-        """Returns the preparation of the columns for a training that continues with other lists."""
-        self._fitted()
-        self.inputs_.check_features(lists)
-        return self.inputs_
-
-    def _take_scorer(self, inputs: TableInputs, scorer: models.Scorer) -> None:
+    def _take_scorer(self, scorer: models.Scorer) -> None:
         """Sets the model."""
-        self.inputs_, self._scorer = inputs, scorer
+        self._scorer = scorer
         self._function: tuple[models.Scorer, Any] | None = None  # scores documents
-        self.model_ = inputs.scorer(scorer)
+        self.model_ = models.TableScorer(self.features_, scorer, query_columns=tuple(self._schema.query_features))
+        self.model_.build()
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"inputs": self.inputs_.state(), "has_encoders": bool(self.inputs_.layer.encoders)}, {}
+        return {"schema": self._schema.to_config(), "has_encoders": bool(self.features_.encoders)}, {}
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         if content["has_encoders"]:
             importlib.import_module("tfr_smooth.text")  # which registers their class
 
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        self._take_scorer(TableInputs(model.table_features, **content["inputs"]), model.scorer)
-        if encoders := model.table_features.encoders:
-            self._params["columns"] = {**self._params["columns"], **encoders}
+        self.features_, self._schema = model.table_features, Schema(**content["schema"])
+        if encoders := self.features_.encoders:
+            self._params["kinds"] = {**self._params["kinds"], **encoders}
+        weights = self._schema.label_weights
+        self._plan = self._make_plan(None if weights is None else tuple(weights.values()))
+        self._take_scorer(model.scorer)
 
-    def _epochs(
-        self, inputs: TableInputs, lists: data.Lists, steps: int, order: Mapping[str, Any], finished: int
-    ) -> tf.data.Dataset:
+    def _epochs(self, plan: TrainingPlan, layer: TableFeatures, lists: data.Lists, finished: int) -> tf.data.Dataset:
         """Returns the batches of the epochs after the finished ones."""
         p = self._params
-        shuffled = {"shuffle": True, "group_by_length": True, "first_epoch": finished, "num_epochs": None, **order}
-        batches = inputs.batches(lists, p["batch_size"], **shuffled)
-        if inputs.label_weights is None or p["label_aggregation"] == "sum":
+        order = {"shuffle": True, "seed": p["seed"], "group_by_length": True, "first_epoch": finished}
+        batches = layer.batches(lists, p["batch_size"], num_epochs=None, **order)
+        if plan.label_weights is None or p["label_aggregation"] == "sum":
             return batches
-        weights = list(inputs.label_weights.values())
-        return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
+        first = finished * (plan.steps_per_epoch or 0)
+        return data.draw_labels(batches, plan.label_weights, seed=p["seed"], first_batch=first)
 
     def _lists(
         self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, needs: Sequence[str] = ()
@@ -363,7 +350,7 @@ class Ranker(Estimator):
         self._fitted()
         if self._scores_lists:
             needs = [*needs, "query"]
-        return self.inputs_.lists(X, {"y": y, "qid": qid, "group": group}, needs=needs)
+        return self._schema.read(X, {"y": y, "qid": qid, "group": group}, self.features_, needs=needs)
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores documents.
@@ -387,24 +374,21 @@ class Ranker(Estimator):
         """Returns the scores of the documents in the order of the lists."""
         scorer = self._scorer if scorer is None else scorer
         if self._scores_lists:
-            batches = self._batches(without(lists, "labels", "weight", "propensity"))
+            batches = self._batches(lists.without("labels", "weight", "propensity"))
             return np.concatenate([query.scores for query in training.score_queries(scorer, batches)])
         chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
         if not chunks:
             return np.zeros(0, np.float32)
-        score = self._compiled(scorer, self.inputs_.raw(lists, lists.rows[:1]))
-        return np.concatenate([score(self.inputs_.raw(lists, rows)).numpy() for rows in chunks])
+        score = self._compiled(scorer)
+        return np.concatenate([score(*self.features_.raw(lists, rows)).numpy() for rows in chunks])
 
-    def _compiled(self, scorer: models.Scorer, values: Any) -> Any:
-        """Returns the function from raw values of documents, such as the given ones, to scores; compiled once."""
+    def _compiled(self, scorer: models.Scorer) -> Any:
+        """Returns the function from raw values of documents to scores; compiled once."""
         if self._function is None or self._function[0] is not scorer:
-            layer = self.inputs_.layer
-            of_any_count = tf.nest.map_structure(
-                lambda v: tf.TensorSpec([None, *v.shape[1:]], tf.as_dtype(v.dtype)), values
-            )
+            prepare = self.features_.prepare
             function = tf.function(
-                lambda each: scorer(layer(each)[tf.newaxis], training=False)[0],
-                input_signature=[of_any_count],
+                lambda numbers, others: scorer(prepare(numbers, others)[tf.newaxis], training=False)[0],
+                input_signature=self.features_.raw_specs,
                 autograph=False,
             )
             self._function = (scorer, function)
@@ -412,7 +396,7 @@ class Ranker(Estimator):
 
     def _batches(self, lists: data.Lists) -> tf.data.Dataset:
         """Returns one pass over the documents, with prepared features."""
-        return self.inputs_.batches(self.inputs_.prepared(lists), self._params["batch_size"])
+        return self.features_.batches(self.features_.transform(lists), self._params["batch_size"])
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None, names: tuple[str, str] = ("score", "rank")) -> Any:
         """Ranks the rows of a table within each query.
@@ -431,7 +415,7 @@ class Ranker(Estimator):
           ValueError: If a name is that of a feature, or as for `predict`.
         """
         self._fitted()
-        if twice := set(names) & {column.name for column in self.inputs_.layer.columns}:
+        if twice := set(names) & {column.name for column in self.features_.columns}:
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         return ranked_rows(X, lists, self._scores(lists), names)
@@ -447,6 +431,9 @@ class Ranker(Estimator):
         by_query: bool = False,
     ) -> dict[str, Any]:
         """Computes trec_eval's measures.
+
+        Unlike `rank`, later rows come first among ties: otherwise, equal scores would look good on a table that is
+        sorted by its labels.
 
         Args:
           X: A table with labels as for `fit`.
@@ -485,7 +472,7 @@ class Ranker(Estimator):
           group: The number of rows of each query.
         """
         means = [each.mean for each in self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"]).values()]
-        return float(np.average(means, weights=self._training(self.inputs_).label_weights))
+        return float(np.average(means, weights=self._plan.label_weights))
 
     def feature_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
@@ -503,12 +490,12 @@ class Ranker(Estimator):
           The drops by column; print it, or call its method `plot`.
         """
         documents = self._lists(X, y, qid, group, needs=["label", "query"])
-        (metric,) = self._training(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
+        (metric,) = self._plan.of_all_labels([metrics.NDCGMetric(gain="linear")])
         return training.permutation_importance(
             self._scorer,
-            self._batches(without(documents, "weight", "propensity")),
+            self._batches(documents.without("weight", "propensity")),
             metric,
-            names=self.inputs_.layer.feature_columns,
+            names=self.features_.feature_columns,
             repeats=repeats,
             seed=self._params["seed"],
         )
@@ -518,23 +505,12 @@ class Ranker(Estimator):
 
         Args:
           path: The directory of the versions.
-          **options: Options of `serving.export_ranker`, such as `version`, `top_k` and `card`.
+          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`.
 
         Returns:
           The directory PATH/VERSION.
         """
         model = self._fitted()
-        plan = self._training(self.inputs_)
-        training = {**plan.identity(), "epochs": len(self.history_["loss"])}
-        card = {"training": training, "loss": plan.make_loss(), **(options.pop("card", None) or {})}
+        training = {**self._plan.identity(), "epochs": len(self.history_["loss"])}
+        card = {"training": training, "loss": self._plan.make_loss(), **(options.pop("card", None) or {})}
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
-
-    def __sklearn_tags__(self) -> Any:
-        """Returns scikit-learn's tags, which it asks for."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
-        )

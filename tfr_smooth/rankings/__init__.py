@@ -1,14 +1,11 @@
-"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. One file per relaxation.
-
-To add a relaxation, import its class here and give it a name in `RANKINGS`.
-"""
+"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. Each one registers itself."""
 
 from tfr_smooth.rankings.approx import Approx as Approx
 from tfr_smooth.rankings.dcg import ShallowDiscount
 from tfr_smooth.rankings.exact import ExactRanking
 from tfr_smooth.rankings.fastsort import FastSort as FastSort
 from tfr_smooth.rankings.neuralsort import NeuralSort as NeuralSort
-from tfr_smooth.rankings.ranking import PositionRanking, Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking, Ranking
 from tfr_smooth.rankings.sinkhorn import Sinkhorn as Sinkhorn
 from tfr_smooth.rankings.smoothi import SmoothI as SmoothI
 from tfr_smooth.rankings.smoothi import smoothi_error_bound, smoothi_metric_error_bound
@@ -16,17 +13,6 @@ from tfr_smooth.rankings.softrank import SoftRank as SoftRank
 from tfr_smooth.rankings.softrank import win_probabilities
 from tfr_smooth.rankings.softsort import SoftSort as SoftSort
 from tfr_smooth.rankings.steps import RankSteps, Steps
-
-# The relaxations by name, the first word of the names of their losses.
-RANKINGS: dict[str, type[Ranking]] = {
-    "smoothi": SmoothI,
-    "approx": Approx,
-    "soft": SoftRank,
-    "neuralsort": NeuralSort,
-    "softsort": SoftSort,
-    "fastsort": FastSort,
-    "sinkhorn": Sinkhorn,
-}
 
 __all__ = [
     "RANKINGS",

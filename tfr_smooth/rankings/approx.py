@@ -6,11 +6,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
-from tfr_smooth.rankings.ranking import PositionRanking
+from tfr_smooth import _arguments, _compiled, _padded
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 
-@_serialization.register
+@RANKINGS.register("approx")
 @dataclasses.dataclass(frozen=True)
 class Approx(PositionRanking):
     r"""The Approx ranking: positions from sigmoids of score differences.
@@ -86,11 +86,7 @@ def _gradient_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upst
     return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)
 
 
-def _plain_positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
-    return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-
-
-@_compiled.differentiable(_plain_positions)
+@_compiled.differentiable
 def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> _compiled.WithGradient:
     """Returns the positions, [batch, list], and their gradient function."""
     padded = _compiled.pad(scores), _compiled.pad(real)

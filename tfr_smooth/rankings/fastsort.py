@@ -28,9 +28,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import PositionRanking
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 REGULARIZATIONS = ("l2", "kl")
 Solve = Callable[[tf.Tensor, "_Blocks"], tuple[tf.Tensor, tf.Tensor]]
@@ -40,7 +40,7 @@ _FEW_ROUNDS = 20
 _ROUNDING = 1e-12
 
 
-@_serialization.register
+@RANKINGS.register("fastsort")
 @dataclasses.dataclass(frozen=True)
 class FastSort(PositionRanking):
     r"""The FastSort ranking: positions by projection onto the permutahedron (arXiv:2002.08871, Section 5).

@@ -18,15 +18,15 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, Ranking
 
 # exp(-800) is 0, also in float64: a document behind a gap of at least this size has weight 0.
 _LARGEST_GAP = 800.0
 
 
-@_serialization.register
+@RANKINGS.register("neuralsort")
 @dataclasses.dataclass(frozen=True)
 class NeuralSort(Ranking):
     r"""The NeuralSort ranking: each rank is a softmax over the documents.

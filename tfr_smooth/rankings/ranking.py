@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import tensorflow as tf
 
@@ -41,6 +41,9 @@ class Ranking(_serialization.Configurable):
       >>> print(measures.Precision(topn=1)(tf.constant([[1, 0]]), tf.zeros([1, 2]), ranking=OneSoftmax()).numpy())
       [0.5]
     """
+
+    # Whether adding a constant to all scores of a list changes nothing.
+    shift_invariant: ClassVar[bool] = True
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators: the share of each document at ranks 1..K.
@@ -269,3 +272,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
 
     def _within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
         return tf.sigmoid(self.beta * (topn + 0.5 - positions))
+
+
+# The relaxations by name, the first word of the names of their losses.
+RANKINGS: _serialization.Registry[Ranking] = _serialization.Registry()

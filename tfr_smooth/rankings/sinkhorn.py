@@ -28,23 +28,21 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import PositionRanking
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 # The authors' lower bound of the standard deviation, which avoids division by 0 for tied scores.
 _LEAST_DEVIATION = 1e-6
 # Float64 scores are clipped here, so that their squares are finite.
 _LARGEST = 1e150
-# The threshold of the steps through which higher derivatives are computed.
-_EXACT = 1e-8
 # The gradient's linear system: the stopping tolerance, and the value added to the diagonal (which is little more than
 # rounding for documents that do not share their rank).
 _TOLERANCE = 1e-10
 _RIDGE = 1e-12
 
 
-@_serialization.register
+@RANKINGS.register("sinkhorn")
 @dataclasses.dataclass(frozen=True)
 class Sinkhorn(PositionRanking):
     r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).
@@ -57,9 +55,8 @@ class Sinkhorn(PositionRanking):
     with standard deviation 1.
 
     The iteration of a list stops when its columns sum to 1 within `threshold`, or after `max_iterations`. Rows always
-    sum to 1. Each list stops separately, so its positions do not depend on the batch. Positions, gradients and second
-    derivatives differ from those of the converged transport by a relative error of about `threshold`. Forward-mode
-    derivatives are those of the converged transport.
+    sum to 1. Each list stops separately, so its positions do not depend on the batch. Positions and gradients differ
+    from those of the converged transport by a relative error of about `threshold`.
 
     Args:
       epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. Positions tend to
@@ -144,17 +141,7 @@ def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
 
 
-def _plain_plan(
-    squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
-) -> tf.Tensor:
-    kernel = _kernel(squashed, _targets(places), places, epsilon)
-    # If the steps stop early, their derivatives are less accurate than their values.
-    least = tf.minimum(tf.cast(threshold, kernel.dtype), _EXACT)
-    rows, columns = _scaled(kernel, places, least, max_iterations)
-    return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], threshold.dtype)
-
-
-@_compiled.differentiable(_plain_plan)
+@_compiled.differentiable
 def _plan(
     squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
 ) -> _compiled.WithGradient:

@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, Ranking
 
 # exp(-800) is 0, also in float64: documents with a larger ratio of distance to temperature have weight 0.
 _FARTHEST = 800.0
@@ -27,7 +27,7 @@ _FARTHEST = 800.0
 _LARGEST_EXPONENT = 80.0
 
 
-@_serialization.register
+@RANKINGS.register("softsort")
 @dataclasses.dataclass(frozen=True)
 class SoftSort(Ranking):
     r"""The SoftSort ranking: each rank is a softmax over the distances to its score.

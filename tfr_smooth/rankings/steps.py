@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -131,20 +130,11 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(_exclusive_product(probabilities), probabilities.shape)
 
 
-@tf.custom_gradient
-def _product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    # A tensor of this graph, which the second derivative needs (see `_compiled.differentiable`).
-    probabilities = tf.identity(probabilities)
-    products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        return -_product(probabilities) * _sum_after(upstream, 1.0 - probabilities)
-
-    return products, gradient
-
-
-# Wrapped here: a graph that calls itself in its gradient cannot be saved.
-_exclusive_product = _compiled.graph(_product)
+@_compiled.differentiable
+def _exclusive_product(probabilities: tf.Tensor) -> _compiled.WithGradient:
+    factors = 1.0 - probabilities
+    products = tf.math.cumprod(factors, axis=1, exclusive=True)
+    return products, lambda upstream: -products * _sum_after(upstream, factors)
 
 
 def _sum_after(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:

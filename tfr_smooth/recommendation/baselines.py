@@ -28,7 +28,7 @@ class Baseline(abc.ABC):
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 0]])
       >>> for baseline in (recommendation.Popularity(), recommendation.EASE(strength=1.0)):
       ...     assert isinstance(baseline, recommendation.Baseline)
-      ...     print(baseline.fit(train).scores([1]).round(2))
+      ...     print(baseline.fit(train).predict([1]).round(2))
       [[2. 1. 0.]]
       [[0.   0.33 0.  ]]
     """
@@ -46,7 +46,7 @@ class Baseline(abc.ABC):
         self.interactions_ = interactions
         return self
 
-    def scores(self, users: Any) -> np.ndarray:
+    def predict(self, users: Any) -> np.ndarray:
         """Scores all items.
 
         Args:
@@ -82,7 +82,7 @@ class Popularity(Baseline):
     Example:
       >>> from tfr_smooth import recommendation
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 0]])
-      >>> recommendation.Popularity().fit(train).scores([0]).tolist()
+      >>> recommendation.Popularity().fit(train).predict([0]).tolist()
       [[2.0, 1.0, 0.0]]
     """
 
@@ -121,7 +121,7 @@ class EASE(Baseline):
     Example:
       >>> from tfr_smooth import recommendation
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 1, 1], [1, 0, 0]])
-      >>> print(recommendation.EASE(strength=1.0).fit(train).scores([2]).round(2))
+      >>> print(recommendation.EASE(strength=1.0).fit(train).predict([2]).round(2))
       [[0.   0.43 0.12]]
     """
 

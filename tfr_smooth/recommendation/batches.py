@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth._generators import dataset_of
 from tfr_smooth.recommendation.interactions import Interactions
 
 # Numbers of candidates are rounded up to multiples of it.
@@ -63,7 +64,7 @@ def user_batches(
 
     padded = [tf.TensorSpec([None, latest], dtype) for dtype in (tf.int32, tf.float32)]
     signature = (tf.TensorSpec([None], tf.int32), *padded)
-    return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
+    return dataset_of(batches, signature).prefetch(2)
 
 
 def candidate_batches(
@@ -137,7 +138,7 @@ def candidate_batches(
 
     integers, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
     inputs = {"users": tf.TensorSpec([None], tf.int32), "items": integers, "offsets": numbers}
-    return tf.data.Dataset.from_generator(batches, output_signature=(inputs, numbers)).prefetch(2)
+    return dataset_of(batches, (inputs, numbers)).prefetch(2)
 
 
 def _checked_orders(

@@ -21,14 +21,14 @@ class UserScorer(Protocol):
       >>> import numpy as np
       >>> from tfr_smooth import recommendation
       >>> class ByIndex:
-      ...     def scores(self, users):
+      ...     def predict(self, users):
       ...         return np.tile(np.arange(3.0), [len(users), 1])
       >>> interactions = recommendation.Interactions([[0, 0, 1]])
       >>> recommendation.top_items(ByIndex(), interactions, [0], topn=2).items.tolist()
       [[1, 0]]
     """
 
-    def scores(self, users: np.ndarray) -> Any:
+    def predict(self, users: np.ndarray) -> Any:
         """Scores all items.
 
         Args:
@@ -74,7 +74,7 @@ def top_items(
     """Returns the items with the highest scores for each user.
 
     Args:
-      scorer: An object with a method `scores`, or such a function: indices of users [batch] to scores [batch, items].
+      scorer: An object with a method `predict`, or such a function: indices of users [batch] to scores [batch, items].
       interactions: The interactions, usually those of the training.
       users: Indices of users, [users].
       topn: Items per user, >= 1.
@@ -181,7 +181,7 @@ class CatalogOrder:
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))
-        score: Any = getattr(scorer, "scores", scorer)
+        score: Any = getattr(scorer, "predict", scorer)
         for start in range(0, len(users), size):
             block = slice(start, min(start + size, len(users)))
             scores = self._checked(score(users[block]), users[block])

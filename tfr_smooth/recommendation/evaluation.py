@@ -124,7 +124,7 @@ def evaluate(
     their ids: scores are rounded to float32, and ties are in decreasing order of the ids as text.
 
     Args:
-      scorer: An object with a method `scores`, or such a function: indices of users [batch] to finite scores
+      scorer: An object with a method `predict`, or such a function: indices of users [batch] to finite scores
         [batch, items].
       test: The test items of users. Users without test items are not evaluated.
       seen: Interactions whose items are not ranked, with the users and items of `test`: those of the training, and of

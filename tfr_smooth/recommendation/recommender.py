@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,9 @@ import tensorflow as tf
 from typing_extensions import Self
 
 from tfr_smooth import _arguments, losses
-from tfr_smooth._estimator import Estimator, check_process, digest
+from tfr_smooth._estimator import Estimator, digest, fitting
 from tfr_smooth.columns import Column
+from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
@@ -28,8 +28,8 @@ class Recommender(Estimator):
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
     such a list, of which the next item is relevant. Training starts with a softmax loss and continues with `loss`, by
-    default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch by NDCG@20 on held-out items. Then both stages
-    are repeated for these numbers of epochs with all items.
+    default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on held-out items, by default by NDCG@20. Then
+    both stages are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
@@ -40,17 +40,19 @@ class Recommender(Estimator):
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
         with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
-      warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
+      softmax_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
-      warm_start_learning_rate: Learning rate of Adam in the first stage, > 0.
+      softmax_learning_rate: Learning rate of Adam in the first stage, > 0.
       learning_rate: Learning rate of Adam in the second stage, > 0.
-      warm_start_batch_size: Users per batch in the first stage, >= 1.
+      softmax_batch_size: Users per batch in the first stage, >= 1.
       batch_size: Users per batch in the second stage, >= 1.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
-      candidates: In the second stage, the loss is over each user's items, this number of other items, >= 1, those with
-        the best scores in the step, and the item with the lowest score. None takes all items. All items are scored, so
-        `negatives` is then for the first stage only.
+      hard_negatives: In the second stage, the loss is over each user's items, this number of other items, >= 1, those
+        with the best scores in the step, and the item with the lowest score. None takes all items. All items are
+        scored, so `negatives` is then for the first stage only.
+      select_by: The validation measure that selects the epoch of each stage, one of trec_eval's as for
+        `evaluation.trec_eval`; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which a stage stops. None never stops early.
       validation_fraction: Fraction of each user's items that `fit` holds out without `validation`, in [0, 1). 0 trains
         on all items and uses the last epoch of each stage.
@@ -76,7 +78,7 @@ class Recommender(Estimator):
     Attributes:
       interactions_: The interactions of the training.
       model_: The trained `CatalogFactors`.
-      history_: The training loss and, with held-out items, NDCG@20 of each epoch of both stages, by name.
+      history_: The training loss and, with held-out items, the measure of each epoch of both stages, by name.
       best_epoch_: Index of the selected epoch; None without validation.
 
     Raises:
@@ -90,7 +92,7 @@ class Recommender(Estimator):
       >>> from tfr_smooth import recommendation
       >>> likes = np.kron(np.eye(4), np.ones([10, 8])) * (np.random.RandomState(0).rand(40, 32) < 0.7)
       >>> interactions = recommendation.Interactions(likes)
-      >>> options = {"dim": 4, "warm_start_epochs": 10, "warm_start_batch_size": 4, "epochs": 2, "verbose": False}
+      >>> options = {"dim": 4, "softmax_epochs": 10, "softmax_batch_size": 4, "epochs": 2, "verbose": False}
       >>> recommender = recommendation.Recommender(**options).fit(interactions)
       >>> top = recommender.recommend([0, 39], topn=2)
       >>> bool((top.items[0] < 8).all() and (top.items[1] >= 24).all())
@@ -109,15 +111,16 @@ class Recommender(Estimator):
         temperature: float = 0.2,
         item_bias: bool = True,
         propagation_layers: int = 0,
-        warm_start_epochs: int = 60,
+        softmax_epochs: int = 60,
         epochs: int = 10,
-        warm_start_learning_rate: float = 0.01,
+        softmax_learning_rate: float = 0.01,
         learning_rate: float = 3e-4,
-        warm_start_batch_size: int = 256,
+        softmax_batch_size: int = 256,
         batch_size: int = 64,
         negatives: int | None = None,
-        candidates: int | None = None,
-        patience: int = 10,
+        hard_negatives: int | None = None,
+        select_by: str = "ndcg_cut_20",
+        patience: int | None = 10,
         validation_fraction: float = 0.1,
         refit: bool = True,
         columns: Mapping[str, str] | None = None,
@@ -138,6 +141,7 @@ class Recommender(Estimator):
         """Returns the training that the arguments define."""
         return RecommenderTraining(self._params, self._loss_options)
 
+    @fitting
     def fit(
         self,
         interactions: Interactions,
@@ -180,12 +184,12 @@ class Recommender(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        check_process()
         p, plan, start = self._params, self._training(), None
         ids, columns = [interactions.user_ids, interactions.item_ids], {}
         by = "random" if p["history_items"] is None else "time"
-        for name, each in (("interactions", interactions), ("validation", validation)):
-            if by == "time" and each is not None and each.times is None:
+        for name, part in (("interactions", interactions), ("validation", validation)):
+            _arguments.instance(name, part, Interactions, optional=name == "validation")
+            if by == "time" and part is not None and part.times is None:
                 raise ValueError(f'`{name}` must have times for `history_items="sequence"`, got none.')
         if init_model is not None:
             init_model._fitted()
@@ -208,6 +212,7 @@ class Recommender(Estimator):
         elif p["validation_fraction"]:
             split = hold_out if init_model is None else functools.partial(hold_out_new, before=before)
             train, validation = split(whole, items=p["validation_fraction"], by=by, seed=p["seed"])
+        self._check_patience(validation)
         if validation is not None and not validation.num_interactions:
             fraction = p["validation_fraction"]
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
@@ -242,7 +247,7 @@ class Recommender(Estimator):
         return self.fit(interactions, init_model=self, **options)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        columns = {what: [dataclasses.asdict(each) for each in found] for what, found in self._columns.items()}
+        columns = {what: [column.to_config() for column in found] for what, found in self._columns.items()}
         return {"columns": columns}, self.interactions_.arrays()
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -254,9 +259,9 @@ class Recommender(Estimator):
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.model_ = _arguments.instance("model", model, CatalogFactors)
         columns = content["columns"].items()
-        self._columns = {what: [Column(**each) for each in found] for what, found in columns}
+        self._columns = {what: list(as_columns(found)) for what, found in columns}
 
-    def scores(self, users: Any) -> np.ndarray:
+    def predict(self, users: Any) -> np.ndarray:
         """Scores all items.
 
         Args:
@@ -365,7 +370,7 @@ class Recommender(Estimator):
         self,
         path: str | os.PathLike[str],
         *,
-        topn: int = 100,
+        topn: int | None = 100,
         exclude_seen: bool = True,
         version: int | None = None,
         card: Mapping[str, Any] | None = None,
@@ -390,7 +395,7 @@ class Recommender(Estimator):
 
         Args:
           path: The directory of the versions.
-          topn: Items per user, >= 1; fewer if the catalog is smaller.
+          topn: Items per user, >= 1; fewer if the catalog is smaller. None: the whole catalog.
           exclude_seen: Whether to exclude the items of the training, which are then part of the export, or those of the
             histories.
           version: The version, >= 1. None: the next one.
@@ -404,12 +409,13 @@ class Recommender(Estimator):
             of an item.
         """
         self._fitted()
+        catalog = self.interactions_.num_items
         return servable.export(
             path,
             self.model_,
             self.interactions_,
-            topn=min(_arguments.integer("topn", topn, least=1), self.interactions_.num_items),
+            topn=min(_arguments.topn(topn) or catalog, catalog),
             exclude_seen=_arguments.boolean("exclude_seen", exclude_seen),
             version=version,
-            card={"loss": self._training().loss, **(card or {})},
+            card=self._card(self._training().loss, card),
         )

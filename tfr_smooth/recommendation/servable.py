@@ -90,8 +90,9 @@ class Servable(tf.Module):
         self.filtered_histories = tf.function(self._histories, input_signature=[histories, *filters])
         self.item_vectors = tf.function(self._item_vectors, input_signature=[])
 
+    # A server does not check the ranks of inputs, and operations on ragged tensors end the process for others.
     def _users(self, users: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
-        rows = self._user_table.lookup(users)
+        rows = self._user_table.lookup(tf.ensure_shape(users, [None]))
         is_known = rows >= 0
         rows = tf.maximum(rows, 0)
         seen = tf.gather(tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False), rows)
@@ -103,7 +104,7 @@ class Servable(tf.Module):
         return self._best(vectors, seen, exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
-        items = tf.cast(self._item_table.lookup(histories), tf.int32)
+        items = self._items(histories)
         return self._best(self._model_of().history_vectors(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
@@ -114,13 +115,16 @@ class Servable(tf.Module):
         if self._exclude_seen:
             scores = tf.where(self._among(seen), PADDING_SCORE, scores)
         if exclude is not None:
-            allowed = self._among(tf.cast(self._item_table.lookup(only), tf.int32))
+            allowed = self._among(self._items(only))
             allowed |= tf.reduce_all(tf.equal(only, self.no_item), axis=1, keepdims=True)
-            excluded = self._among(tf.cast(self._item_table.lookup(exclude), tf.int32))
-            scores = tf.where(excluded | ~allowed, PADDING_SCORE, scores)
+            scores = tf.where(self._among(self._items(exclude)) | ~allowed, PADDING_SCORE, scores)
         best, items = tf.math.top_k(scores, self._topn)
         items = tf.where(best > PADDING_SCORE, items, self._item_ids.shape[0] - 1)
         return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors}
+
+    def _items(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns the indices of items, given by their ids [batch, longest]; -1 for unknown ones."""
+        return tf.cast(self._item_table.lookup(tf.ensure_shape(ids, [None, None])), tf.int32)
 
     def _among(self, items: tf.Tensor) -> tf.Tensor:
         """Returns which items of the catalog are among given ones [batch, longest]: bool [batch, items]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, losses, measures, training
-from tfr_smooth._estimator import loss_of, settings_of
+from tfr_smooth._estimator import check_shared, loss_of, settings_of
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
@@ -23,8 +24,8 @@ from tfr_smooth.recommendation.tables import Table
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-_LEAST = {"dim": 1, "propagation_layers": 0, "warm_start_epochs": 0, "epochs": 1, "warm_start_batch_size": 1}
-_LEAST |= {"batch_size": 1, "history_length": 1, "seed": 0}
+_LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
+_LEAST |= {"history_length": 1}
 _OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
 
 
@@ -59,13 +60,13 @@ class RecommenderTraining:
         self._params = params
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
-        for name in ("negatives", "candidates", "patience"):
+        check_shared(params)
+        for name in ("negatives", "hard_negatives"):
             _arguments.integer_or_none(name, params[name], least=1)
-        for name in ("temperature", "warm_start_learning_rate", "learning_rate"):
+        for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
-        for name in ("validation_fraction", "dropout"):
-            _arguments.real(name, params[name], least=0.0, below=1.0)
-        for name in ("item_bias", "id_factors", "refit", "verbose"):
+        _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
+        for name in ("item_bias", "id_factors", "refit"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         if params["history_items"] is not None:
@@ -79,8 +80,8 @@ class RecommenderTraining:
         defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
         checks: dict[str, Any] = {"kind": losses.RankingLoss, "optional": True}
         self.loss = loss_of("Recommender", loss, options, defaults=defaults, **checks)
-        if self.loss is None and params["warm_start_epochs"] == 0:
-            raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
+        if self.loss is None and params["softmax_epochs"] == 0:
+            raise ValueError("`softmax_epochs` must be an integer >= 1 without a loss, got 0.")
 
     def run(
         self,
@@ -111,8 +112,8 @@ class RecommenderTraining:
         Returns:
           The trained model.
         """
-        p, measure = self._params, getattr(self.loss, "measure", None)
-        if train.weights is not None and isinstance(measure, measures.BinaryMeasure) and train.weights.min() < 1.0:
+        p, optimized = self._params, getattr(self.loss, "measure", None)
+        if train.weights is not None and isinstance(optimized, measures.BinaryMeasure) and train.weights.min() < 1.0:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with strategy.scope():
@@ -122,7 +123,7 @@ class RecommenderTraining:
         settings = settings_of(p, data=data)
         history: dict[str, list[float]] = {}
         planned, best_epochs, best_epoch = iter(epochs or ()), [], None
-        for prefix, loss in (("warm_start_", losses.SoftmaxLoss()), ("", self.loss)):
+        for prefix, loss in (("softmax_", losses.SoftmaxLoss()), ("", self.loss)):
             if loss is None or not p[f"{prefix}epochs"]:
                 continue
             number = next(planned, p[f"{prefix}epochs"])
@@ -130,13 +131,15 @@ class RecommenderTraining:
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
+                measure = "ndcg_cut_20" if p["select_by"] == "last" else p["select_by"]
                 watched = training.Validation(
-                    lambda model: {"ndcg_cut_20": _quality(model, train, validation)},
-                    monitor="ndcg_cut_20",
+                    functools.partial(_quality, train=train, validation=validation, measure=measure),
+                    monitor=measure,
+                    mode="last" if p["select_by"] == "last" else "max",
                     path=None if folder is None else folder / "best.keras",
                     patience=p["patience"],
                 )
-            found = training.train(
+            logs = training.train(
                 model,
                 self._batches(model, train, prefix, loss, number),
                 epochs=number,
@@ -150,8 +153,8 @@ class RecommenderTraining:
             if watched is not None and watched.best_epoch is not None:
                 best_epochs.append(watched.best_epoch + 1)
                 best_epoch = len(history.get("loss", [])) + watched.best_epoch
-            for each, values in found.items():
-                history.setdefault(each, []).extend(values)
+            for name, values in logs.items():
+                history.setdefault(name, []).extend(values)
         if isinstance(model, PropagatedFactors):
             return Trained(model.without_graph(), history, best_epochs, best_epoch)
         trained = self._model(train, tables)
@@ -187,8 +190,8 @@ class RecommenderTraining:
     def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
         """Compiles the model, and returns the function from the number of finished epochs to the other batches."""
         p, negatives = self._params, self._params["negatives"]
-        if p["candidates"] is not None and not prefix:
-            negatives, loss = None, BestItemsLoss(loss, p["candidates"])
+        if p["hard_negatives"] is not None and not prefix:
+            negatives, loss = None, BestItemsLoss(loss, p["hard_negatives"])
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
             # product with a graph does not, samples would need a program for each number of items, and replicas cannot
@@ -214,10 +217,9 @@ class RecommenderTraining:
         return batches
 
 
-def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
+def _quality(model: CatalogFactors, *, train: Interactions, validation: Interactions, measure: str) -> dict[str, float]:
     model = model.without_graph() if isinstance(model, PropagatedFactors) else model
-    result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
-    return result.means["ndcg_cut_20"].mean
+    return {measure: evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean}
 
 
 def _next(items: tf.Tensor, num_items: int, weights: tf.Tensor) -> tf.Tensor:

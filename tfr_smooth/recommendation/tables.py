@@ -89,7 +89,7 @@ def _read(
     order = ids_after(ids, own)
     found = found.drop_columns([name]).take(indices_of(what[:-1], own, order))
     if columns is None:
-        given = {each: kind for each, kind in kinds.items() if each in found.column_names}
+        given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)
     return order, Table(list(columns), TableFeatures(columns)(column_arrays(found, columns)).numpy())
 

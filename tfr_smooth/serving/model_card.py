@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tfr_smooth import _files, _keras
+from tfr_smooth._printable import markdown
 from tfr_smooth._version import __version__
 
 _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
@@ -74,18 +75,18 @@ def _section(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from _table(["", ""], [[name, inner] for name, inner in value.items()])
     else:
-        yield "not given" if value is None else _text(value)
+        yield from ["not given"] if value is None else map(_text, str(value).splitlines())
 
 
 def _table(heads: list[str], rows: list[list[Any]]) -> Iterator[str]:
     for row in (heads, ["---"] * len(heads), *rows):
-        yield "| " + " | ".join(_text(cell).replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        yield "| " + " | ".join(map(_text, row)) + " |"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_text(inner)}" for name, inner in value.items())
-    return str(value)
+        return ", ".join(f"{_text(name)}: {_text(inner)}" for name, inner in value.items())
+    return markdown(value)
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def export_ranker(
     mask_feature_name: str | None = None,
     missing_values: bool = False,
     version: int | None = None,
-    top_k: int | None = 10,
+    topn: int | None = 10,
     rank_by: str | None = None,
     serving_default: str | None = None,
     warmup_list_sizes: Sequence[int] = (1, 100),
@@ -41,12 +41,10 @@ def export_ranker(
 
     - `serving_default`: `features` [batch, list, num_features], where every document is real -> `scores` [batch, list].
     - `rank`: `features` and `mask` [batch, list] -> `scores`; `valid` [batch, list]; `order` [batch, list], the indices
-      of the documents from best to worst, ties in input order, followed by -1 for padding; `top_k` [batch, top_k], the
-      start of `order`, padded with -1; `top_k_scores`. A gRPC client may omit `mask` if every document is real.
+      of the documents from best to worst, ties in input order, followed by -1 for padding; `topn` [batch, topn], the
+      start of `order`, padded with -1; `topn_scores`. A gRPC client may omit `mask` if every document is real.
     - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].
-    - `regress`: `inputs` [batch], serialized Example, each a list of one document -> `outputs` [batch].
-    - "tensorflow/serving/predict" and "tensorflow/serving/regress": aliases of `predict` and `regress`, as in
-      TF-Ranking.
+    - "tensorflow/serving/predict": the same, under the name of TF-Ranking.
 
     Two sentinel scores are lower than any score of the model: `models.PADDING_SCORE` (-1e30) for padding, and
     `serving.INVALID_SCORE` (-1e29) for a document with a NaN or infinite feature, or for which the model returns a
@@ -77,10 +75,10 @@ def export_ranker(
       missing_values: Whether NaN is a missing value that the model handles, as `models.TableScorer` does. With
         `feature_names`, protos may then lack features. For other protos, set default values in the specs.
       version: The version number, >= 1. None uses the last version plus one.
-      top_k: The number of documents in `top_k`, >= 1. None omits `top_k` and `top_k_scores`.
+      topn: The number of documents in `topn`, >= 1. None omits `topn` and `topn_scores`.
       rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
-      serving_default: The behavior of `serving_default`: "scores" (as above), "predict" or "regress". None uses
-        "scores" if tensors can represent the features, otherwise "predict".
+      serving_default: The behavior of `serving_default`: "scores" (as above) or "predict". None uses "scores"
+        if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
         `tfr_smooth[serving]`. () writes no requests.
       card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
@@ -101,12 +99,12 @@ def export_ranker(
       >>> import tensorflow as tf
       >>> from tfr_smooth import models, serving
       >>> path = os.path.join(tempfile.mkdtemp(), "ranker")
-      >>> version = serving.export_ranker(models.FeedForwardScorer(hidden=[4]), path, num_features=3, top_k=1)
+      >>> version = serving.export_ranker(models.FeedForwardScorer(hidden=[4]), path, num_features=3, topn=1)
       >>> version.name
       '1'
       >>> loaded = tf.saved_model.load(version)
       >>> best = loaded.rank(tf.ones([1, 2, 3]))
-      >>> best["scores"].shape, best["top_k"].numpy().tolist()
+      >>> best["scores"].shape, best["topn"].numpy().tolist()
       (TensorShape([1, 2]), [[0]])
     """
     check_readable(model)
@@ -124,13 +122,13 @@ def export_ranker(
         )
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:
-        _arguments.choice("serving_default", serving_default, ["scores", "predict", "regress"])
+        _arguments.choice("serving_default", serving_default, ["scores", "predict"])
     if inputs.takes_tensors:
         _call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
     servable, signatures = make_servable(
         model,
         inputs,
-        top_k=None if top_k is None else _arguments.integer("top_k", top_k, least=1),
+        topn=None if topn is None else _arguments.integer("topn", topn, least=1),
         rank_by=rank_by,
         serving_default=serving_default,
     )

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.columns.columns import Column
+from tfr_smooth.columns import Column
 from tfr_smooth.data.reading import records
 
 Tensors = dict[str, Any]
-# More categories would hide the other columns of a model card.
-_MOST_LISTED = 10
 # AutoGraph has nothing to convert in these functions, and takes a second to find that out. It still converts the model.
 plain = tf.autograph.experimental.do_not_convert
 
@@ -140,16 +138,6 @@ class RankerInputs:
             features.update(tf.io.parse_example(contexts, context_spec))
         return features, mask
 
-    @plain
-    def parse_examples(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Parses serialized Example protos [batch], each a list of one document with its context."""
-        context_spec, example_spec = self.proto_specs()
-        parsed = tf.io.parse_example(serialized, {**context_spec, **example_spec})
-        features = {name: parsed[name] for name in context_spec}
-        documents = self._gather_columns({name: parsed[name] for name in example_spec})
-        features.update({name: tf.expand_dims(values, 1) for name, values in documents.items()})
-        return features, tf.ones([tf.shape(serialized)[0], 1], tf.bool)
-
     def _gather_columns(self, documents: Tensors) -> Tensors:
         if self.columns is None:
             return documents
@@ -199,7 +187,7 @@ class RankerInputs:
             return described
         features = {each["name"]: each for each in described}
         return [
-            {**features[name], "kind": column.kind, "values": _values_of(column)} for name, column in by_name.items()
+            {**features[name], "kind": column.kind, "values": column.description} for name, column in by_name.items()
         ]
 
 
@@ -234,22 +222,6 @@ def _blank(spec: Any) -> Any:
         return tf.RaggedTensor.from_row_lengths(tf.zeros([0], spec.dtype), tf.constant([0], spec.row_splits_dtype))
     value = zero(spec.dtype) if spec.default_value is None else spec.default_value
     return tf.broadcast_to(tf.constant(value, spec.dtype), [1, *_shape(spec)])
-
-
-def _values_of(column: Column) -> str:
-    """Returns a description of the raw values of a column."""
-    if column.kind == "category":
-        shown = ", ".join(map(repr, column.categories[:_MOST_LISTED]))
-        more = len(column.categories) - _MOST_LISTED
-        known = f"{shown} and {more} more" if more > 0 else shown
-        return f"{known}; others are unseen; '' is missing"
-    if column.is_text:
-        what = {"id": "ids", "set": f"values, separated by {column.separator!r}"}.get(column.kind, "text")
-        return f"{what}; '' is missing"
-    known = {"number": "numbers", "boolean": "0, 1", "date": "seconds since 1970-01-01 UTC", "vector": "vectors"}[
-        column.kind
-    ]
-    return f"{known}; {column.missing_value} is missing"
 
 
 def _map(function: Callable[[tf.Tensor], tf.Tensor], values: Any) -> Any:

@@ -16,19 +16,14 @@ from tfr_smooth.serving.ranker_inputs import RankerInputs, Tensors, plain
 # server that batches requests would then fail the requests of other clients.
 INVALID_SCORE = -1e29
 
-# The names that clients of TF-Ranking's exports use.
-ALIASES = {
-    "predict": tf.saved_model.PREDICT_METHOD_NAME,
-    "regress": tf.saved_model.REGRESS_METHOD_NAME,
-}
-_RANK_OUTPUTS = ("scores", "valid", "order", "top_k", "top_k_scores")
+_RANK_OUTPUTS = ("scores", "valid", "order", "topn", "topn_scores")
 
 
 def make_servable(
     model: tf.keras.Model,
     inputs: RankerInputs,
     *,
-    top_k: int | None,
+    topn: int | None,
     rank_by: str | None,
     serving_default: str | None,
 ) -> tuple[tf.Module, dict[str, str]]:
@@ -37,14 +32,14 @@ def make_servable(
     Args:
       model: The Keras model.
       inputs: The inputs of the model.
-      top_k: The length of the outputs `top_k` and `top_k_scores` of `rank`. None omits them.
+      topn: The length of the outputs `topn` and `topn_scores` of `rank`. None omits them.
       rank_by: The output to sort by, for a model with several outputs.
-      serving_default: The function of the default signature: "scores", "predict" or "regress". None uses the first that
-        the inputs support.
+      serving_default: The function of the default signature: "scores" or "predict". None uses the first that the
+        inputs support.
 
     Returns:
-      The module to save, with the functions "scores" and "rank" (of tensors), "predict" and "regress" (of protos) as
-      attributes, and the function name for each signature.
+      The module to save, with the functions "scores" and "rank" (of tensors) and "predict" (of protos) as attributes,
+      and the function name for each signature.
 
     Raises:
       ValueError: If the inputs do not support the default signature.
@@ -53,17 +48,12 @@ def make_servable(
     serialized = tf.TensorSpec([None], tf.string, name=tf.saved_model.PREDICT_INPUTS)
 
     def predict(serialized_lists: tf.Tensor) -> Tensors:
-        scores, _ = score(*inputs.parse_lists(serialized_lists))
+        scores, _ = score(*inputs.parse_lists(tf.ensure_shape(serialized_lists, [None])))
         return {name or tf.saved_model.PREDICT_OUTPUTS: values for name, values in scores.items()}
 
-    def regress(serialized_examples: tf.Tensor) -> Tensors:
-        scores, _ = score(*inputs.parse_examples(serialized_examples))
-        return {name or tf.saved_model.REGRESS_OUTPUTS: values[:, 0] for name, values in scores.items()}
-
     functions = {
-        **(_tensor_functions(score, inputs, top_k, rank_by) if inputs.takes_tensors else {}),
+        **(_tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}),
         "predict": tf.function(predict, [serialized]),
-        "regress": tf.function(regress, [serialized]),
     }
     defaults = [name for name in functions if name != "rank"]
     if serving_default is not None and serving_default not in defaults:
@@ -78,7 +68,7 @@ def make_servable(
     return servable, {
         tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY: serving_default or defaults[0],
         **{name: name for name in functions if name != "scores"},
-        **{alias: name for name, alias in ALIASES.items()},
+        tf.saved_model.PREDICT_METHOD_NAME: "predict",  # the name that clients of TF-Ranking's exports use
     }
 
 
@@ -108,7 +98,7 @@ class _Scorer:
 
 
 def _tensor_functions(
-    score: _Scorer, inputs: RankerInputs, top_k: int | None, rank_by: str | None
+    score: _Scorer, inputs: RankerInputs, topn: int | None, rank_by: str | None
 ) -> dict[str, Callable[..., Tensors]]:
     """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
@@ -127,7 +117,7 @@ def _tensor_functions(
         return {
             **{name or "scores": values for name, values in scores.items()},
             "valid": valid,
-            **_order(by, mask, top_k),
+            **_order(by, mask, topn),
         }
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
@@ -168,21 +158,21 @@ def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str |
 
 
 @plain
-def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
+def _order(scores: tf.Tensor, mask: tf.Tensor, topn: int | None) -> Tensors:
     """Returns the indices of the documents from best to worst, ties in input order, followed by -1 for padding."""
     width = tf.shape(scores)[1]
     ordered, order = tf.math.top_k(scores, k=width)
     behind = ~tf.sequence_mask(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1), width)
     order = tf.where(behind, -1, order)
-    if top_k is None:
+    if topn is None:
         return {"order": order}
-    missing = [[0, 0], [0, tf.maximum(top_k - width, 0)]]
-    best = tf.pad(order[:, :top_k], missing, constant_values=-1)
-    best_scores = tf.pad(ordered[:, :top_k], missing, constant_values=PADDING_SCORE)
+    missing = [[0, 0], [0, tf.maximum(topn - width, 0)]]
+    best = tf.pad(order[:, :topn], missing, constant_values=-1)
+    best_scores = tf.pad(ordered[:, :topn], missing, constant_values=PADDING_SCORE)
     return {
         "order": order,
-        "top_k": tf.ensure_shape(best, [None, top_k]),
-        "top_k_scores": tf.ensure_shape(best_scores, [None, top_k]),
+        "topn": tf.ensure_shape(best, [None, topn]),
+        "topn_scores": tf.ensure_shape(best_scores, [None, topn]),
     }
 
 
@@ -208,6 +198,7 @@ def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
 @plain
 def _full_mask(mask: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
     """Returns the mask [batch, list]; the default mask is [1, 1]."""
+    mask = tf.ensure_shape(mask, [None, None])
     fits = tf.reduce_all(tf.shape(mask) == shape) | (tf.size(mask) == 1)
     message = "the mask must be [batch, list] like the features; the shapes are"
     with tf.control_dependencies([tf.debugging.Assert(fits, [message, tf.shape(mask), shape])]):

@@ -35,11 +35,15 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
       The version directory.
 
     Raises:
-      ValueError: If the path is on a remote file system, which cannot rename a directory in one step, the number is not
-        an integer >= 1 or None, or the version exists.
+      ValueError: If the path is on a remote file system, which cannot rename a directory in one step, or a pattern, the
+        number is not an integer >= 1 or None, or the version exists.
     """
     if "://" in os.fspath(path):
         raise ValueError(f"`path` must be a local directory (copy the finished version from there), got {path!r}.")
+    if _files.is_pattern(path):
+        raise ValueError(
+            f"`path` must be without [ ] * ? \\, with which TensorFlow cannot load it, got {os.fspath(path)!r}."
+        )
     if version is not None:
         _arguments.integer("version", version, least=1)
     while True:

@@ -24,7 +24,7 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
 
     Args:
       inputs: The inputs of the ranker.
-      signatures: Signature name to "scores", "rank", "predict" or "regress".
+      signatures: Signature name to "scores", "rank" or "predict".
       list_sizes: Numbers of documents, each >= 1.
 
     Yields:
@@ -38,7 +38,6 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
 
     context_spec, example_spec = inputs.proto_specs()
     context, document = _zero_example(context_spec), _zero_example(example_spec)
-    both = _zero_example({**context_spec, **example_spec})
     for size in list_sizes:
         tensors = inputs.zeros(size) if inputs.takes_tensors else {}
         lists = ExampleListWithContext(context=context, examples=[document] * size)
@@ -46,7 +45,6 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
             "scores": tensors,
             "rank": {**tensors, inputs.mask_name: np.ones([1, size], bool)},
             "predict": {tf.saved_model.PREDICT_INPUTS: np.array([lists.SerializeToString()], object)},
-            "regress": {tf.saved_model.REGRESS_INPUTS: np.array([both.SerializeToString()] * size, object)},
         }
         for name, kind in signatures.items():
             yield name, by_kind[kind]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _keras
-from tfr_smooth.serving import versions
+from tfr_smooth.serving import model_card, signature_names, versions
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.token_inputs import Inputs
 
 
-def export(model: Reranker, inputs: Inputs, path: str | os.PathLike[str], version: int | None) -> Path:
+def export(
+    model: Reranker, inputs: Inputs, path: str | os.PathLike[str], version: int | None, card: Mapping[str, Any]
+) -> Path:
     """Exports a reranker as PATH/VERSION, a SavedModel of strings.
 
     Args:
@@ -21,6 +25,7 @@ def export(model: Reranker, inputs: Inputs, path: str | os.PathLike[str], versio
       inputs: Inputs of the model, of any texts.
       path: The folder of the versions, on the local file system.
       version: Number of the version, >= 1; None for the last version plus 1.
+      card: The entries of the model card.
 
     Returns:
       The folder PATH/VERSION.
@@ -31,6 +36,7 @@ def export(model: Reranker, inputs: Inputs, path: str | os.PathLike[str], versio
     module.tokenizer = model.encoder.tokenizer  # with its vocabulary
 
     def score(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
+        query, documents = tf.ensure_shape(query, [None]), tf.ensure_shape(documents, [None, None])  # unchecked before
         ids = inputs.from_tokens(tokenize(query), tokenize(tf.reshape(documents, [-1])), tf.shape(documents))
         return {"scores": model(ids, training=False)}
 
@@ -40,5 +46,7 @@ def export(model: Reranker, inputs: Inputs, path: str | os.PathLike[str], versio
 
     def write(folder: Path, number: int) -> None:
         tf.saved_model.save(module, os.fspath(folder), signatures={"serving_default": signature})
+        described = {"class": type(model).__name__, "version": number, "parameters": model.count_params()}
+        model_card.write(folder, card, model=described, signatures=signature_names.describe(folder))
 
     return versions.publish(path, version, write)

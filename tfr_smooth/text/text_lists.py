@@ -11,7 +11,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
-from tfr_smooth.ranker.table_inputs import check_constant
+from tfr_smooth.data.reading.sources import check_constant
 
 
 def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
@@ -37,7 +37,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     else:
         _arguments.name("query_id", query_id, found.column_names)
     roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
-    lists = arrays.lists_of(found, {}, argument="data", **roles)
+    lists = arrays.lists_of(found, {}, argument="X", **roles)
     for name in (query, text):
         where, values = checks.Where(f"column {name!r}"), lists.source[name]
         checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)

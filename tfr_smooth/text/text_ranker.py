@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import random
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,18 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, training
-from tfr_smooth._estimator import Estimator, check_process, digest, loss_of, settings_of
+from tfr_smooth._estimator import Estimator, check_shared, digest, fitting, loss_of, settings_of
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.ranker.table_inputs import ranked_rows
 from tfr_smooth.text import reranker_export, text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.training_lists import TrainingLists
-from tfr_smooth.training.warm_start import warm_start_loss
+from tfr_smooth.training.softmax_first import number_of_epochs, softmax_first_loss
 
 _MODELS = {"cross": CrossEncoder, "late": LateInteraction}
+_SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
 
 
 class TextRanker(Estimator):
@@ -46,12 +49,12 @@ class TextRanker(Estimator):
       passages: The most passages of a document, >= 1; for "cross". A document that does not fit in one input is split,
         and the outputs are averaged.
       relevant: The most documents with a label > 0 per training list, >= 1.
-      others: The most other documents per training list, >= 1.
+      negatives: The most documents with label 0 per training list, >= 1.
       epochs: Passes over the training queries, >= 0. 0 uses the encoder as it is.
       learning_rate: Adam's learning rate for the encoder, > 0.
       head_learning_rate: Adam's learning rate for the new weights, > 0.
-      warm_start: Fraction of the epochs, the first ones, that train on `losses.SoftmaxLoss`, in [0, 1). No effect on a
-        loss that is not a `losses.RankingLoss`.
+      softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
+        [0, 1) their fraction. No effect on a loss that is not a `losses.RankingLoss`.
       batch_size: Queries per step, >= 1.
       micro_batches: Parts of a batch, >= 1, whose gradients are accumulated for one step, which saves memory.
       select_by: The validation measure that selects the epoch, one of trec_eval's as for `evaluation.trec_eval`; or
@@ -101,11 +104,11 @@ class TextRanker(Estimator):
         length: int = 180,
         passages: int = 1,
         relevant: int = 2,
-        others: int = 2,
+        negatives: int = 2,
         epochs: int = 10,
         learning_rate: float = 2e-5,
         head_learning_rate: float = 1e-3,
-        warm_start: float = 0.0,
+        softmax_epochs: float = 0,
         batch_size: int = 8,
         micro_batches: int = 1,
         select_by: str = "ndcg_cut_10",
@@ -116,26 +119,23 @@ class TextRanker(Estimator):
         **loss_options: Any,
     ) -> None:
         self._take(locals())
-        _arguments.choice("interaction", interaction, tuple(_MODELS))
-        least = {"frozen_layers": 0, "query_length": 3, "length": 3, "epochs": 0, "seed": 0}
-        for name in ("passages", "relevant", "others", "batch_size", "micro_batches", *least):
-            _arguments.integer(name, self._params[name], least=least.get(name, 1))
-        for name in ("learning_rate", "head_learning_rate"):
-            _arguments.real(name, self._params[name], above=0.0)
-        for name in ("warm_start", "validation_fraction"):
-            _arguments.real(name, self._params[name], least=0.0, below=1.0)
-        _arguments.integer_or_none("patience", patience, least=1)
-        _arguments.boolean("verbose", verbose)
-        if select_by != "last":
-            checked_measures(select_by, argument="select_by", more=" or last")
+        p = self._params
+        check_shared(p)
+        _arguments.choice("interaction", p["interaction"], tuple(_MODELS))
+        least = {"frozen_layers": 0, "query_length": 3, "length": 3}
+        for name in ("passages", "relevant", "negatives", "micro_batches", *least):
+            _arguments.integer(name, p[name], least=least.get(name, 1))
+        _arguments.real("head_learning_rate", p["head_learning_rate"], above=0.0)
+        _arguments.count_or_fraction("softmax_epochs", p["softmax_epochs"])
         self._make_loss()
 
     def _make_loss(self) -> tf.keras.losses.Loss:
         return loss_of("TextRanker", self._params["loss"], {name: self._params[name] for name in self._loss_options})
 
+    @fitting
     def fit(
         self,
-        data: Any,
+        X: Any,
         *,
         query: str = "query",
         text: str = "text",
@@ -151,7 +151,7 @@ class TextRanker(Estimator):
         """Trains the model.
 
         Args:
-          data: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
+          X: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
             per query and document.
           query: The column of the texts of the queries.
           text: The column of the texts of the documents.
@@ -173,34 +173,34 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        check_process()
         p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
         columns = {"query": query, "text": text, "label": label, "query_id": query_id}
-        train, valid = text_lists.lists_of(data, columns, labeled=True), None
+        train, valid = text_lists.lists_of(X, columns, labeled=True), None
         if validation is not None:
             valid = text_lists.lists_of(validation, columns, labeled=True)
         elif p["validation_fraction"]:
             train, valid = train.split(p["validation_fraction"], seed=p["seed"])
+        self._check_patience(valid)
         strategy = strategy or training.get_strategy("none")
-        tf.keras.utils.set_random_seed(p["seed"])
         with strategy.scope():
-            model = self._make_model(init_model)
-            loss, warm_up = self._make_loss(), []
-            if (warm_start := warm_start_loss(loss, p["warm_start"])) is not None:
-                loss = warm_start
-                epochs = {"epochs": max(1, p["epochs"]), "warm_epochs": round(p["warm_start"] * p["epochs"])}
-                warm_up = [training.WarmStart(p["learning_rate"], loss=warm_start, constant=True, **epochs)]
+            with _seeded(p["seed"]):
+                model = self._make_model(init_model)
+            loss, switch = self._make_loss(), []
+            if (softmax_first := softmax_first_loss(loss, p["softmax_epochs"])) is not None:
+                loss, number = softmax_first, number_of_epochs(p["softmax_epochs"], p["epochs"])
+                epochs = {"epochs": max(1, p["epochs"]), "softmax_epochs": number}
+                switch = [training.SoftmaxFirst(p["learning_rate"], loss=softmax_first, constant=True, **epochs)]
             model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
         settings = self._settings(train, valid, init_model)
-        self.history_, self.best_epoch_ = {}, None
+        history, selection = {}, None
         with contextlib.ExitStack() as stack:
             if p["epochs"]:
                 cache = cache_dir or stack.enter_context(tempfile.TemporaryDirectory())
-                drawn = TrainingLists(train, relevant=p["relevant"], others=p["others"], seed=p["seed"])
+                drawn = TrainingLists(train, relevant=p["relevant"], negatives=p["negatives"], seed=p["seed"])
                 inputs = self._inputs(model.encoder, train)
                 inputs.freeze(cache)
                 selection = None if valid is None else self._validation(model.encoder, valid, cache, folder)
-                self.history_ = training.train(
+                history = training.train(
                     model,
                     lambda finished: drawn.dataset(
                         inputs, batch_size=p["batch_size"], epochs=range(finished, p["epochs"])
@@ -210,12 +210,12 @@ class TextRanker(Estimator):
                     validation=selection,
                     checkpoint_dir=folder,
                     settings=settings,
-                    callbacks=[*warm_up, *callbacks],
+                    callbacks=[*switch, *callbacks],
                     verbose=p["verbose"],
                 )
-                self.best_epoch_ = None if selection is None else selection.best_epoch
-        # Without the optimizer, and outside of the strategy's scope: ranking runs on one device.
-        self.model_, self.columns_ = model.copy(), columns
+        with _seeded(p["seed"]):  # Without the optimizer, and outside of the strategy's scope: for one device.
+            self.model_, self.columns_ = model.copy(), columns
+        self.history_, self.best_epoch_ = history, None if selection is None else selection.best_epoch
         return self
 
     def _make_model(self, init_model: TextRanker | None) -> Reranker:
@@ -266,19 +266,19 @@ class TextRanker(Estimator):
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.model_, self.columns_ = model, content["columns"]
 
-    def _lists(self, data: Any, *, labeled: bool = False) -> Lists:
+    def _lists(self, X: Any, *, labeled: bool = False) -> Lists:
         self._fitted()
-        return text_lists.lists_of(data, self.columns_, labeled=labeled)
+        return text_lists.lists_of(X, self.columns_, labeled=labeled)
 
     def _scores(self, lists: Lists) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
         return self._inputs(self.model_.encoder, lists).scores(self.model_)
 
-    def predict(self, data: Any) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Scores documents.
 
         Args:
-          data: A table as for `fit`; the columns of labels and query ids may be missing.
+          X: A table as for `fit`; the columns of labels and query ids may be missing.
 
         Returns:
           float32 [rows], higher is better.
@@ -286,14 +286,14 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If the table does not have the columns of `fit`.
         """
-        lists = self._lists(data)
+        lists = self._lists(X)
         return self._scores(lists)[np.argsort(lists.rows)]
 
-    def rank(self, data: Any, *, names: tuple[str, str] = ("score", "rank")) -> Any:
+    def rank(self, X: Any, *, names: tuple[str, str] = ("score", "rank")) -> Any:
         """Ranks the rows of a table within each query.
 
         Args:
-          data: A table as for `predict`.
+          X: A table as for `predict`.
           names: The names of the columns of scores and ranks.
 
         Returns:
@@ -303,16 +303,14 @@ class TextRanker(Estimator):
         Raises:
           ValueError: As for `predict`.
         """
-        lists = self._lists(data)
-        return ranked_rows(data, lists, self._scores(lists), names)
+        lists = self._lists(X)
+        return ranked_rows(X, lists, self._scores(lists), names)
 
-    def evaluate(
-        self, data: Any, *, measures: Sequence[str] = DEFAULT_MEASURES, by_query: bool = False
-    ) -> dict[str, Any]:
+    def evaluate(self, X: Any, *, measures: Sequence[str] = DEFAULT_MEASURES, by_query: bool = False) -> dict[str, Any]:
         """Computes trec_eval's measures.
 
         Args:
-          data: A table with labels as for `fit`.
+          X: A table with labels as for `fit`.
           measures: Names of measures, as for `evaluation.trec_eval`.
           by_query: Whether to return the value of each query.
 
@@ -323,11 +321,13 @@ class TextRanker(Estimator):
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
-        lists = self._lists(data, labeled=True)
+        lists = self._lists(X, labeled=True)
         checked_measures(measures)  # before the slow step
         return _evaluate(lists, self._scores(lists), measures, by_query)
 
-    def export(self, path: str | os.PathLike[str], *, version: int | None = None) -> Path:
+    def export(
+        self, path: str | os.PathLike[str], *, version: int | None = None, card: Mapping[str, Any] | None = None
+    ) -> Path:
         """Exports the model for TF Serving, with the tokenizer.
 
         The signature takes the strings `query` [batch] and `documents` [batch, list], and returns `scores` [batch,
@@ -337,6 +337,7 @@ class TextRanker(Estimator):
         Args:
           path: The directory of the versions.
           version: The version, >= 1. None: the next one.
+          card: Further content of the model card, as for `serving.export_ranker`.
 
         Returns:
           The directory PATH/VERSION.
@@ -345,7 +346,20 @@ class TextRanker(Estimator):
           ValueError: If the version exists.
         """
         model = self._fitted()
-        return reranker_export.export(model, self._inputs(model.encoder, None), path, version)
+        inputs = self._inputs(model.encoder, None)
+        return reranker_export.export(model, inputs, path, version, self._card(self._make_loss(), card))
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seeds Python's random numbers, from which Keras draws the seeds of new layers; afterwards, they are as before."""
+    with _SEEDING:
+        state = random.getstate()
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(state)
 
 
 def _evaluate(lists: Lists, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sampled lists of relevant and other documents for training rerankers."""
+"""Sampled lists of relevant and non-relevant documents for training rerankers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth._generators import dataset_of
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.text.rerankers import any_size
@@ -15,23 +16,22 @@ from tfr_smooth.text.token_inputs import Inputs
 
 
 class TrainingLists:
-    """Samples a list of relevant and other documents per query and epoch, without replacement.
+    """Samples a list of relevant and non-relevant documents per query and epoch, without replacement.
 
-    If fewer exist than requested, the list is shorter. Queries without a relevant or without another document are
-    skipped.
+    If fewer exist than requested, the list is shorter. Queries without both kinds are skipped.
 
     Args:
       lists: The queries with labels; documents are relevant if their label is > 0.
       relevant: Maximum number of relevant documents per list, >= 1.
-      others: Maximum number of other documents per list, >= 1.
+      negatives: Maximum number of non-relevant documents per list, >= 1.
       seed: Random seed, >= 0. The lists of an epoch depend only on the seed and the number of the epoch.
 
     Raises:
-      ValueError: If no query has both a relevant and another document.
+      ValueError: If no query has both a relevant and a non-relevant document.
     """
 
-    def __init__(self, lists: Lists, *, relevant: int, others: int, seed: int) -> None:
-        self._sizes, self._seed = (relevant, others), seed
+    def __init__(self, lists: Lists, *, relevant: int, negatives: int, seed: int) -> None:
+        self._sizes, self._seed = (relevant, negatives), seed
         self._labels = lists.values(lists.roles.labels[0])
         self._pools = []
         for start, end in itertools.pairwise(lists.starts):
@@ -41,7 +41,8 @@ class TrainingLists:
                 self._pools.append((places[is_good], places[~is_good]))
         if not self._pools:
             raise ValueError(
-                f"`data` must have a query with a relevant and another document, got none among {len(lists)} queries."
+                "`X` must have a query with a relevant and a non-relevant document, got none among "
+                f"{len(lists)} queries."
             )
 
     def __len__(self) -> int:
@@ -87,5 +88,4 @@ class TrainingLists:
                     yield inputs.batch(places), np.where(places >= 0, self._labels[places], np.float32(-1.0))
 
         signature = tf.nest.map_structure(any_size, next(batches()))
-        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-        return share_by_data(dataset.prefetch(1))
+        return share_by_data(dataset_of(batches, signature).prefetch(1))

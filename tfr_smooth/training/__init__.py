@@ -8,11 +8,11 @@ from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
+from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature_schedule import TemperatureSchedule
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import ExactValidation, Validation
-from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
 
 __all__ = [
     "STRATEGIES",
@@ -26,8 +26,8 @@ __all__ = [
     "SmoothnessReport",
     "TemperatureSchedule",
     "Validation",
-    "WarmStart",
-    "WarmStartLoss",
+    "SoftmaxFirst",
+    "SoftmaxFirstLoss",
     "diagnose_smoothness",
     "fit_calibration",
     "get_strategy",

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _plotting, metrics
+from tfr_smooth._printable import printable
 from tfr_smooth.training.scoring import for_inference
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class FeatureImportance:
     def __str__(self) -> str:
         """Returns a table of the mean drops and their standard errors."""
         errors = self.standard_errors
-        width = max(len("feature"), *map(len, self.drops))
+        shown = {name: printable(name) for name in self.drops}
+        width = max(len("feature"), *map(len, shown.values()))
         lines = [f"{'feature':<{width}}  drop in {self.metric} from {self.baseline:.4f}"]
-        lines += [f"{name:<{width}}  {mean:7.4f} ± {errors[name]:.4f}" for name, mean in self.means.items()]
+        lines += [f"{shown[name]:<{width}}  {mean:7.4f} ± {errors[name]:.4f}" for name, mean in self.means.items()]
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:

@@ -44,7 +44,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> None:
         super().__init__()
-        self._supports_tf_logs = True  # Parameter servers need this of callbacks of batches, which read no logs here.
+        self._supports_tf_logs = True  # Else Keras 2 waits for the logs of each step.
         self._path, self._verbose = path, _arguments.boolean("verbose", verbose)
         self._rows: list[dict[str, Any]] | None = None
         self._durations: list[float] = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _keras
+from tfr_smooth import _files, _keras
 from tfr_smooth.training import cluster
 from tfr_smooth.training.validation import Validation
 
@@ -94,7 +95,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
           The number of finished epochs, for `initial_epoch` of `fit`. 0 if there is no checkpoint.
 
         Raises:
-          ValueError: If the checkpoint has different settings, or the workers found different checkpoints.
+          ValueError: If the checkpoint has different settings, the workers found different checkpoints, or the file of
+            the best model is missing or damaged.
         """
         self._strategy = model.distribute_strategy
         with self._strategy.scope():
@@ -105,29 +107,39 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             optimizer=_keras.tensorflow_variables(model.optimizer.variables),
             progress=self._progress,
         )
-        # Not TensorFlow's list of checkpoints, which may be damaged, too.
-        paths = tf.io.gfile.glob(os.path.join(self._directory, "ckpt-*.index"))
-        by_epoch = {int(path.removesuffix(".index").rpartition("-")[2]): path.removesuffix(".index") for path in paths}
+        epochs = sorted(
+            {epoch for epoch, name in _checkpoints(self._directory) if name.endswith(".index")}, reverse=True
+        )
         # This also prevents the chief from writing before all workers have found the checkpoint.
-        found = cluster.number_by_worker(self._strategy, max(by_epoch, default=0))
-        if len(set(found)) > 1:
-            raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {found}.")
-        for epoch in sorted(by_epoch, reverse=True):
+        last = cluster.number_by_worker(self._strategy, max(epochs, default=0))
+        if len(set(last)) > 1:
+            raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {last}.")
+        for epoch in epochs:
             try:
-                progress = json.loads(tf.train.load_checkpoint(by_epoch[epoch]).get_tensor(_PROGRESS))
-                self._check(progress["settings"])
-                self._checkpoint.restore(by_epoch[epoch]).assert_consumed()
+                self._restore(epoch, model)
             except (tf.errors.OpError, RuntimeError, LookupError) as error:
-                reason = " ".join(str(error).split())
-                warnings.warn(f"{by_epoch[epoch]} is damaged and is not used: {reason}", stacklevel=2)
-                continue
-            if self._validation is not None:
-                self._validation.set_state(progress["validation"])
-            self.history = progress["history"]
-            return epoch
-        if by_epoch:
+                path, reason = self._path(self._directory, epoch), " ".join(str(error).split())
+                warnings.warn(f"{path} is damaged and is not used: {reason}", stacklevel=2)
+            else:
+                return epoch
+        if epochs:
             raise ValueError(f"`directory` must have a checkpoint that is not damaged, got {self._directory}.")
         return 0
+
+    def _restore(self, epoch: int, model: tf.keras.Model) -> None:
+        assert self._checkpoint is not None
+        with _files.readable(self._directory) as folder:
+            path = self._path(folder, epoch)
+            progress = json.loads(tf.train.load_checkpoint(path).get_tensor(_PROGRESS))
+            self._check(progress["settings"])
+            if self._validation is not None:
+                self._validation.set_state(progress["validation"], model)
+            self._checkpoint.read(path).assert_consumed()
+        self.history = progress["history"]
+
+    @staticmethod
+    def _path(folder: str, epoch: int) -> str:
+        return os.path.join(folder, f"ckpt-{epoch}")
 
     def _check(self, settings: dict[str, Any]) -> None:
         """Checks that a checkpoint is one of this training, before anything is restored."""
@@ -159,5 +171,14 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             "validation": None if self._validation is None else self._validation.get_state(),
         }
         with cluster.path_to_save(self._strategy, self._directory) as directory:
-            manager = tf.train.CheckpointManager(self._checkpoint, directory, max_to_keep=2)
-            manager.save(checkpoint_number=epoch + 1)
+            self._checkpoint.write(self._path(directory, epoch + 1))
+            for old, name in _checkpoints(directory):
+                if old < epoch:  # The one before this remains, in case that this is damaged.
+                    tf.io.gfile.remove(os.path.join(directory, name))
+
+
+def _checkpoints(folder: str) -> list[tuple[int, str]]:
+    """Returns the files of checkpoints as (epoch, name): TensorFlow's list of them may be damaged, too."""
+    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
+    matches = (re.fullmatch(r"ckpt-([1-9][0-9]*)\.(index|data-[0-9]+-of-[0-9]+)", name) for name in names)
+    return [(int(match[1]), match[0]) for match in matches if match]

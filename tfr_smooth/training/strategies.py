@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras
 
-STRATEGIES = ("none", "mirrored", "multi_worker", "parameter_server")
+STRATEGIES = ("none", "mirrored", "multi_worker")
 
 _EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 
@@ -34,24 +34,21 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     """Creates a `tf.distribute` strategy by name. Build and compile the model in its `scope()`.
 
     Call this function at the start of the program, because processes must connect before TensorFlow does anything else.
-    "multi_worker" and "parameter_server" read the addresses of the processes and the task of this process from the
-    environment variable TF_CONFIG, and wait here for all processes.
+    "multi_worker" reads the addresses of the processes and the task of this process from the environment variable
+    TF_CONFIG, and waits here for all processes.
 
     Args:
       name: One of
         "none": one device;
         "mirrored": all GPUs of this machine (the CPU if there are none), each with a shard of every batch;
         "multi_worker": the same over several processes, the workers in TF_CONFIG. All run the same program. The weights
-          after a step are those of training on one device;
-        "parameter_server": only with Keras 2. The chief in TF_CONFIG runs the program; in a worker or parameter server,
-          this call serves the chief and never returns. Workers train asynchronously, so runs are not reproducible. The
-          data must be readable without Python: `data.Lists.batches(..., portable=True)`.
+          after a step are those of training on one device.
 
     Returns:
       The strategy.
 
     Raises:
-      ValueError: If the name is unknown, Keras does not support the strategy, or TF_CONFIG is missing or invalid.
+      ValueError: If the name is unknown, or TF_CONFIG is missing or invalid.
 
     Example:
       >>> import tfr_smooth
@@ -62,18 +59,10 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     if name == "mirrored":
         return _mirrored()
     if name == "multi_worker":
-        _check_tf_config(name, needed=("worker",), allowed=("chief", "worker"))
+        _check_tf_config()
         if _keras.IS_KERAS_3:
             return _Keras3MultiWorkerStrategy()
         return tf.distribute.MultiWorkerMirroredStrategy()
-    if name == "parameter_server":
-        if _keras.IS_KERAS_3:
-            raise ValueError(
-                "`name` must be 'none', 'mirrored' or 'multi_worker' with Keras 3, which does not support "
-                "parameter servers (TensorFlow 2.15 with Keras 2 does), got 'parameter_server'."
-            )
-        _check_tf_config(name, needed=("chief", "ps", "worker"), allowed=("chief", "ps", "worker"))
-        return _parameter_server_strategy()
     return tf.distribute.get_strategy()
 
 
@@ -83,20 +72,7 @@ def _mirrored() -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy()
 
 
-def _parameter_server_strategy() -> tf.distribute.Strategy:
-    # Reports failures of workers and parameter servers to the chief, as TensorFlow's guide recommends.
-    os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
-    # Training hangs with one thread between operations, TensorFlow's default on one core.
-    os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(max(4, os.cpu_count() or 1)))
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    if resolver.task_type != "chief":
-        tf.distribute.Server(
-            resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
-        ).join()
-    return tf.distribute.ParameterServerStrategy(resolver)
-
-
-def _check_tf_config(name: str, *, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def _check_tf_config() -> None:
     """Raises a `ValueError` if TF_CONFIG is invalid; TensorFlow would hang, or silently train on one worker."""
     text = os.environ.get("TF_CONFIG", "")
     try:
@@ -105,13 +81,13 @@ def _check_tf_config(name: str, *, needed: tuple[str, ...], allowed: tuple[str, 
         job, index = config["task"]["type"], int(config["task"]["index"])
     except (ValueError, LookupError, TypeError, AttributeError):
         raise ValueError(
-            f"The environment variable TF_CONFIG must describe the cluster and the task of this process for {name!r}, "
-            f"as in {_EXAMPLE}, got {text!r}."
+            "The environment variable TF_CONFIG must describe the cluster and the task of this process for "
+            f"'multi_worker', as in {_EXAMPLE}, got {text!r}."
         ) from None
     for problem, wrong in (
-        (f"must have the jobs {', '.join(needed)}", not set(needed) <= set(cluster)),
-        (f"must have no jobs except {', '.join(allowed)}", not set(cluster) <= set(allowed)),
+        ("must have the job worker", "worker" not in cluster),
+        ("must have no jobs except chief, worker", not set(cluster) <= {"chief", "worker"}),
         (f"must have a task in the cluster, not {job} {index}", not 0 <= index < len(cluster.get(job, []))),
     ):
         if wrong:
-            raise ValueError(f"The environment variable TF_CONFIG {problem} for {name!r}, got {text!r}.")
+            raise ValueError(f"The environment variable TF_CONFIG {problem} for 'multi_worker', got {text!r}.")

@@ -22,7 +22,7 @@ class Validation(tf.keras.callbacks.Callback):
     The metrics are added to the epoch's logs as `val_NAME`, so the progress bar, the history and later callbacks
     receive them; pass this callback to `fit` before those. After training, `best_epoch` (counted from 0; ties go to the
     earlier epoch) and `best_value` describe the best epoch, `best_weights` are the model's weights after it (None
-    if that was before the run resumed), and `history` has the logs of all epochs.
+    without `path` if that was before the run resumed), and `history` has the logs of all epochs.
 
     Args:
       metrics_fn: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
@@ -117,25 +117,37 @@ class Validation(tf.keras.callbacks.Callback):
             "history": self.history,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any], model: tf.keras.Model) -> None:
         """Restores the state of an earlier run.
 
         Args:
           state: The result of `get_state`.
+          model: A model whose weights may change: the best ones are read from `path`.
+
+        Raises:
+          ValueError: If the file of the best model is missing or damaged.
         """
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.stopped, self.history = state["stopped"], state["history"]
+        if self._path is None or self.best_epoch is None:
+            return
+        try:
+            model.load_weights(self._path)
+        except Exception as error:  # Each damage raises another type.
+            raise ValueError(
+                f"{self._path} must be the model of epoch {self.best_epoch + 1}, the best one, but it is missing or "
+                f"damaged: {' '.join(str(error).split())}. Remove the checkpoints to train from the start."
+            ) from error
+        self.best_weights = model.get_weights()
 
     def restore_best(self, model: tf.keras.Model) -> None:
         """Sets the weights of a model to those of the best epoch, if there is one.
 
         Args:
-          model: The trained model. After a resumed run without a better epoch, the weights come from `path`.
+          model: The trained model.
         """
         if self.best_weights is not None:
             model.set_weights(self.best_weights)
-        elif self._path is not None and self.best_epoch is not None:
-            model.load_weights(self._path)
 
 
 class Evaluation:

@@ -45,6 +45,11 @@ def is_table(value: Any) -> bool:
     return isinstance(value, (pa.Table, Mapping)) or any(hasattr(value, name) for name in methods)
 
 
+def is_dense(table: pa.Table) -> bool:
+    """Returns whether a table is a matrix of numbers: one column of vectors with the name `DENSE`."""
+    return table.column_names == [DENSE] and pa.types.is_fixed_size_list(table[DENSE].type)
+
+
 def as_arrow(table: Any) -> pa.Table:
     """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
     if not is_table(table):

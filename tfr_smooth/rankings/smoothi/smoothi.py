@@ -23,15 +23,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
-from tfr_smooth.rankings.ranking import Gain, Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, Gain, Ranking
 from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, sum_of_lists, to_scores
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
@@ -46,7 +46,7 @@ _LARGEST = 1e37
 _STEEPEST = 1e6
 
 
-@_serialization.register
+@RANKINGS.register("smoothi")
 @dataclasses.dataclass(frozen=True)
 class SmoothI(Ranking):
     r"""The SmoothI ranking: each rank is a softmax that excludes the documents at earlier ranks.
@@ -91,6 +91,11 @@ class SmoothI(Ranking):
         _arguments.boolean("stop_gradient", self.stop_gradient)
         _arguments.boolean("shift", self.shift)
 
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the lowest score is subtracted."""
+        return self.shift
+
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators $I^r_j$, which sum to 1 over the documents at each rank.
 
@@ -105,7 +110,7 @@ class SmoothI(Ranking):
         Time and memory O(K N) per list.
         """
         arguments = scores, mask, _padded.num_ranks(scores, topn), self._settings()
-        rows = _recursion(tf.identity, *arguments, stop_gradient=self.stop_gradient)
+        rows = _recursion(*arguments, stop_gradient=self.stop_gradient)
         return tf.transpose(rows, [1, 0, 2])
 
     def rank_relevance(
@@ -126,7 +131,7 @@ class SmoothI(Ranking):
         if not self.stop_gradient:
             return super().rank_relevance(scores, relevance, mask, topn)
         at_ranks = tf.zeros([1, _padded.num_ranks(scores, topn)], scores.dtype)
-        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, *self._settings())
+        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, tf.constant(False), *self._settings())
         return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
 
     def discounted_gain(
@@ -165,124 +170,127 @@ class SmoothI(Ranking):
 
 
 def _recursion(
-    read: Callable[[tf.Tensor], tf.Tensor],
-    scores: tf.Tensor,
-    mask: tf.Tensor,
-    ranks: tf.Tensor | int,
-    settings: Settings,
-    *,
-    stop_gradient: bool = True,
+    scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, settings: Settings, *, stop_gradient: bool
 ) -> tf.Tensor:
-    """Returns `read` applied to the indicators of each rank, [K, batch, ..], using TensorFlow's own operations."""
+    """Returns the indicators of each rank, [K, batch, list], using TensorFlow's own operations."""
     inputs = _logits(tf.cast(scores, tf.float64), mask, settings)
     real_ranks = tf.transpose(_padded.rank_mask(mask, ranks))
 
-    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
-        held = tf.stop_gradient(factors) if stop_gradient else factors
-        logits = inputs * held
+    def exponents(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         # The gradient is that of the logits themselves, also for ties, unless it would overflow.
         near = tf.clip_by_value(logits, -_STEEPEST, _STEEPEST)
-        exponents = tf.stop_gradient(_exponents(logits, mask)) + (near - tf.stop_gradient(near))
-        indicators = _softmax(tf.exp(exponents), mask)
-        row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
-        return rank + 1, held * (1.0 - settings.delta - indicators), rows.write(rank, read(row))
+        return tf.stop_gradient(_exponents(logits, mask)) + (near - tf.stop_gradient(near))
 
-    rows = tf.TensorArray(scores.dtype, size=ranks)
-    state = (0, tf.ones_like(inputs), rows)
+    def write(rank: tf.Tensor, indicators: tf.Tensor, _: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.TensorArray]:
+        row = indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64)
+        return (rows.write(rank, tf.cast(row, scores.dtype)),)
+
+    hold = tf.stop_gradient if stop_gradient else tf.identity
+    body = functools.partial(_next_rank, inputs, mask, settings.delta, write, exponents, hold)
+    state = (0, tf.ones_like(inputs), tf.TensorArray(scores.dtype, size=ranks))
     return tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)[2].stack()
 
 
-def _plain_relevance(
-    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *settings: tf.Tensor
-) -> tf.Tensor:
-    def read(indicators: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_sum(relevance * indicators, axis=1)
-
-    return tf.transpose(_recursion(read, scores, mask, _padded.length(at_ranks), Settings(*settings)))
-
-
-def _plain_gain(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
+def _next_rank(
+    inputs: tf.Tensor,
     mask: tf.Tensor,
-    discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
-    *settings: tf.Tensor,
-) -> tf.Tensor:
-    by_rank = _plain_relevance(scores, relevance, mask, discounts, *settings)
-    return tf.reduce_sum(discounts * dcg.gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
+    delta: tf.Tensor,
+    record: Callable[..., tuple[Any, ...]],
+    exponents: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    hold: Callable[[tf.Tensor], tf.Tensor],
+    rank: tf.Tensor,
+    factors: tf.Tensor,
+    *recorded: Any,
+) -> tuple[Any, ...]:
+    """Computes the indicators of a rank from its factors c (Eq. 7), and records them: the body of a loop over ranks.
 
+    Args:
+      inputs: [batch, list], alpha S.
+      mask: [batch, list] bool.
+      delta: The constant of Eq. 7, in the type of the inputs.
+      record: From the rank, its indicators, its factors and what was recorded, to what is recorded.
+      exponents: From the logits and the mask to the inputs of the exponential.
+      hold: Applied to the factors: `tf.stop_gradient` for Eq. 9.
+      rank: The rank, starting at 0.
+      factors: [batch, list], c.
+      *recorded: What was recorded at earlier ranks.
 
-@_compiled.differentiable(_plain_relevance)
-def _rank_relevance(
-    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *settings: tf.Tensor
-) -> _compiled.WithGradient:
-    """Returns the relevance at each rank, [batch, K], and its gradient function; `at_ranks` are zeros, [1, K]."""
-
-    def computed(weights: tf.Tensor, with_gradient: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        is_exponential = tf.constant(False)
-        return _ranks(scores, relevance, mask, weights, is_exponential, Settings(*settings), with_gradient)
-
-    by_rank, _ = computed(at_ranks, with_gradient=False)
-    return tf.cast(by_rank, scores.dtype), lambda upstream: computed(upstream, with_gradient=True)[1]
-
-
-@_compiled.differentiable(_plain_gain)
-def _discounted_gain(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
-    *settings: tf.Tensor,
-) -> _compiled.WithGradient:
-    """Returns the discounted gain, [batch], and its gradient function."""
-    by_rank, gradient = _ranks(scores, relevance, mask, discounts, is_exponential, Settings(*settings), True)
-    gain, _ = dcg.gain_and_derivative(by_rank, tf.cast(relevance, by_rank.dtype), is_exponential)
-    total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gain, axis=1)
-    return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
+    Returns:
+      The next rank, its factors, and what was recorded.
+    """
+    factors = hold(factors)
+    indicators = _softmax(tf.exp(exponents(inputs * factors, mask)), mask)
+    return rank + 1, factors * (1.0 - delta - indicators), *record(rank, indicators, factors, *recorded)
 
 
 def _ranks(
+    of_gain: bool,
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    settings: Settings,
-    with_gradient: bool,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    r"""Computes the relevance y at each rank and the gradient of $\sum_r D_r g(y_r)$ in one pass over the ranks.
+    *constants: tf.Tensor,
+) -> _compiled.WithGradient:
+    r"""Computes the relevance y at each rank, or $\sum_r D_r g(y_r)$ with its gradient in one pass over the ranks.
 
     Args:
+      of_gain: Whether to compute the sum.
       scores: [batch, list], float32 or float64.
       relevance: [batch, list], 0 at padding.
       mask: [batch, list] bool.
-      discounts: [batch or 1, K], D in the type of the scores.
+      discounts: [batch or 1, K], D in the type of the scores; only their shape matters unless `of_gain`.
       is_exponential: Whether g is exponential; otherwise it is linear.
-      settings: The hyperparameters.
-      with_gradient: Whether to compute the gradient.
+      *constants: The `Settings`.
 
     Returns:
-      The relevance, [batch, K] float64, and the gradient, [batch, list], or zeros.
+      The sum, [batch], or the relevance, [batch, K], and its gradient function.
     """
+    settings = Settings(*constants)
     is_sharp, looped, has_tail = _plan(scores, mask, discounts, settings)
     arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
     weights = _of_real_ranks(_compiled.pad(discounts), arrays[2])
-    results, shared = (tf.float64, scores.dtype, scores.dtype), [is_exponential, looped, *settings]
-    loops = _LOOPS[with_gradient]
-    by_rank, gradient, factors = _in_precision(loops, is_sharp, shared, [*arrays, weights], results)()
+
+    def in_precision(dtype: tf.DType) -> tuple[tf.Tensor, ...]:
+        # The logits and the gradient of the scores are computed outside of the program, which compiles faster then.
+        precise = tf.cast(arrays[0], dtype)
+        shared = [is_exponential, looped, tf.cast(settings.delta, dtype)]
+        lists = [_logits(precise, arrays[2], settings), *(tf.cast(x, dtype) for x in (arrays[1], weights)), arrays[2]]
+        by_rank, gradient, factors = _compiled.over_lists(_LOOPS[of_gain], shared, lists, (dtype,) * 3)
+        gradient = to_scores(gradient, precise, arrays[2], settings)
+        return tf.cast(by_rank, tf.float64), *(tf.cast(x, scores.dtype) for x in (gradient, factors))
+
+    if scores.dtype == tf.float64:
+        by_rank, gradient, factors = in_precision(tf.float64)
+    else:
+        precisions = (functools.partial(in_precision, dtype) for dtype in (tf.float64, tf.float32))
+        by_rank, gradient, factors = tf.cond(is_sharp, *precisions)
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
         inputs = _logits(arrays[0], arrays[2], settings)
         tail = Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
-        _, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        derivative = dcg.GainOfRanks(is_exponential, arrays[1]).derivative(tail.rank_relevance)
         of_tail = to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
         return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
 
     by_rank, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (by_rank, gradient)))
-    by_rank = _of_real_ranks(by_rank, arrays[2])
-    return by_rank[: tf.shape(scores)[0], : tf.shape(discounts)[1]], _compiled.unpad(gradient, scores)
+    by_rank = _of_real_ranks(by_rank, arrays[2])[: tf.shape(scores)[0], : tf.shape(discounts)[1]]
+    if of_gain:
+        gradient = _compiled.unpad(gradient, scores)
+        gains = dcg.GainOfRanks(is_exponential, tf.cast(relevance, by_rank.dtype))(by_rank)
+        total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gains, axis=1)
+        return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
+
+    def of_ranks(upstream: tf.Tensor) -> tf.Tensor:
+        _, of_sum = _ranks(True, scores, relevance, mask, upstream, tf.constant(False), *constants)
+        return of_sum(tf.ones_like(upstream[:, 0]))
+
+    return tf.cast(by_rank, scores.dtype), of_ranks
+
+
+_rank_relevance, _discounted_gain = (
+    _compiled.differentiable(functools.partial(_ranks, of_gain)) for of_gain in (False, True)
+)
 
 
 def _plan(
@@ -310,52 +318,32 @@ def _small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Ten
     return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -tf.math.log1p(-delta)), tf.int32)
 
 
-def _in_precision(
-    loops: Mapping[tf.DType, Callable[..., Any]],
-    is_sharp: tf.Tensor,
-    shared: Sequence[tf.Tensor],
-    arrays: Sequence[tf.Tensor],
-    results: tuple[tf.DType, ...],
-) -> Callable[[], tuple[tf.Tensor, ...]]:
-    """Returns a function that runs the loop of the precision needed for the scores, the first of the arrays."""
-    run = {dtype: functools.partial(_compiled.over_lists, loops[dtype], shared, arrays, results) for dtype in loops}
-    if arrays[0].dtype == tf.float64:
-        return run[tf.float64]
-    return functools.partial(tf.cond, is_sharp, run[tf.float64], run[tf.float32])
-
-
 def _loop(
-    dtype: tf.DType, with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
+    with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, delta: tf.Tensor, *lists: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the results of `_ranks` for the first ranks, computed in this type, and the factors of the next rank."""
-    settings, (scores, relevance, mask, discounts) = Settings(*tensors[:3]), tensors[3:]
-    precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, settings.delta))
-    inputs = _logits(precise, mask, settings)
+    """Returns the relevance at the first ranks, the gradient of `_ranks` to the logits, and the next rank's factors."""
+    inputs, relevance, discounts, mask = lists
     # Rows after the loop stay 0.
-    rows = tf.TensorArray(dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
+    rows = tf.TensorArray(inputs.dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
+    gain = dcg.GainOfRanks(is_exponential, relevance)
 
-    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor) -> tuple[Any, ...]:
-        indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
+    def record(
+        rank: tf.Tensor, indicators: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor
+    ) -> tuple[tf.TensorArray, tf.Tensor]:
         at_rank = sum_of_lists(relevance * indicators)
         if with_gradient:
-            _, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
-            weights = discounts[:, rank, tf.newaxis] * derivative
+            weights = discounts[:, rank, tf.newaxis] * gain.derivative(at_rank)
             gradient += weights * rank_gradient(indicators, relevance, at_rank, factors)
-        return rank + 1, factors * (1.0 - delta - indicators), rows.write(rank, at_rank[:, 0]), gradient
+        return rows.write(rank, at_rank[:, 0]), gradient
 
+    body = functools.partial(_next_rank, inputs, mask, delta, record, _exponents, tf.identity)
     state = (0, tf.ones_like(inputs), rows, tf.zeros_like(inputs))
     _, factors, rows, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    by_rank, gradient = tf.transpose(rows.stack()), to_scores(gradient, precise, mask, settings)
-    return tf.cast(by_rank, tf.float64), tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
+    return tf.transpose(rows.stack()), gradient, factors
 
 
-# By whether the gradient is computed, and by precision.
-_LOOPS = {
-    with_gradient: {
-        dtype: _compiled.program(functools.partial(_loop, dtype, with_gradient)) for dtype in (tf.float32, tf.float64)
-    }
-    for with_gradient in (False, True)
-}
+# By whether the gradient is computed.
+_LOOPS = [_compiled.program(functools.partial(_loop, with_gradient)) for with_gradient in (False, True)]
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:

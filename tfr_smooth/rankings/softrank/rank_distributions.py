@@ -23,6 +23,11 @@ from tfr_smooth import _arguments, _compiled, _padded
 
 # One in this many states of the recursion is stored for the gradient; the others are recomputed.
 _STATES_BETWEEN = 16
+# `rank_normal` keeps the Rank-Binomial distribution of this many documents at the ends of the ranking. Documents whose
+# distances from the ends differ by rounding are tied, and tied documents are treated alike.
+_AT_ENDS, _ROUNDING = 16, 1e-6
+# The least probability of `sinkhorn_scaled`: a matrix with zeros may have no doubly stochastic scaling.
+_LEAST = 1e-280
 
 
 def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0) -> tf.Tensor:
@@ -81,32 +86,27 @@ def _loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
     return _padded.fill(lost, win_probabilities + lost > 0.0, 1.0)
 
 
-def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int, documents: tf.Tensor | None = None) -> tf.Tensor:
     """Returns rank distributions by the recursion of Eq. 11 and 12, cut at K ranks: no rank depends on a later rank.
 
     Args:
       wins: [batch, i, j] float64, the probability that i beats j; the gradient flows to it.
       ranks: The number of ranks K.
+      documents: [batch, M] int32, the documents j to return; None for all.
 
     Returns:
       [batch, j, K] float64: p_j(r).
 
-    Time O(K N^2); memory O(K N), and for the gradient O((N / 16 + 16) K N), per list (N documents j, N contests i).
+    Time O(K M N); memory O(K M), and for the gradient O((N / 16 + 16) K M), per list (M documents j, N contests i).
     """
+    lost = _loss_probabilities(wins)
+    if documents is not None:
+        wins, lost = (tf.gather(pairs, documents, axis=2, batch_dims=1) for pairs in (wins, lost))
     start = tf.one_hot(tf.zeros_like(wins[:, 0], tf.int32), ranks, dtype=wins.dtype)
-    return tf.ensure_shape(_by_recursion(wins, _loss_probabilities(wins), start), start.shape)
+    return tf.ensure_shape(_by_recursion(wins, lost, start), start.shape)
 
 
-def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    won, contests = _by_contest(wins), tf.shape(wins)[1]
-
-    def body(i: tf.Tensor, distributions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return i + 1, _after_contest(distributions, won[i], 1.0 - won[i])
-
-    return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
-
-
-@_compiled.differentiable(_plain_recursion)
+@_compiled.differentiable
 def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> _compiled.WithGradient:
     """Returns the distributions, [batch, j, K], and their gradient function."""
     # The gradient is Eq. 18 in reverse mode: one more recursion for all scores instead of one per score.
@@ -166,3 +166,72 @@ def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) ->
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the mean of each document's rank (Eq. 10) and its variance (section 3.6), [batch, list] each."""
     return tf.reduce_sum(wins, axis=1), tf.reduce_sum(wins * (1.0 - wins), axis=1)
+
+
+def rank_normal(wins: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+    r"""Returns rank distributions by the approximation of section 3.6, cut at K ranks.
+
+    A normal distribution with the mean and the variance of the rank, integrated over $r \pm 1/2$; its tails are added
+    to the first and the last rank. The 16 documents with the expected rank farthest from the middle stay Rank-Binomial.
+
+    Args:
+      wins: [batch, i, j] float64, the probability that i beats j; the gradient flows to it.
+      mask: [batch, list] bool, False for padding.
+      ranks: The number of ranks K.
+
+    Returns:
+      [batch, j, K] float64: p_j(r); undefined at padding.
+
+    Time O(N^2 + 16 K N); memory O(N^2), per list.
+    """
+    mean, variance = mean_and_variance(wins)
+    last = _padded.count(mask, wins.dtype) - 1.0
+    # A variance of 0 means that the rank is certain and equals the mean: any small deviation gives this result.
+    deviation = tf.sqrt(tf.maximum(variance, 1e-12))
+    at = tf.range(tf.cast(ranks, wins.dtype), dtype=wins.dtype)
+    edges = (at + 0.5 - mean[:, :, tf.newaxis]) / deviation[:, :, tf.newaxis]
+    below = 0.5 * tf.math.erfc(edges / -math.sqrt(2.0))
+    below = tf.where((at < last)[:, tf.newaxis], below, tf.ones_like(below))
+    normal = below - tf.pad(below[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
+
+    to_end = _padded.fill(tf.minimum(mean, last - mean), mask, math.inf)
+    nearest = tf.math.top_k(-to_end, tf.minimum(_AT_ENDS, tf.shape(mask)[1]))
+    others = tf.pad(to_end, [[0, 0], [0, _AT_ENDS + 1]], constant_values=math.inf)
+    first_other = -tf.math.top_k(-others, _AT_ENDS + 1).values[:, -1:]
+    is_at_end = -nearest.values < first_other - _ROUNDING
+    binomial = rank_binomial(wins, ranks, nearest.indices)
+    kept = tf.gather(normal, nearest.indices, batch_dims=1)
+    binomial = tf.where(is_at_end[:, :, tf.newaxis], binomial, kept)
+    lists = tf.repeat(tf.range(tf.shape(mask)[0])[:, tf.newaxis], tf.shape(nearest.indices)[1], axis=1)
+    return tf.tensor_scatter_nd_update(normal, tf.stack([lists, nearest.indices], axis=-1), binomial)
+
+
+def sinkhorn_scaled(distributions: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
+    """Returns distributions after Sinkhorn steps (section 3.2): each scales ranks, then documents, to sum to 1.
+
+    Args:
+      distributions: [batch, list, rank] float64: p_j(r); the gradient flows to it.
+      places: [batch, list, rank] bool, True for a real document at a rank of the list.
+      steps: The number of steps, >= 1.
+
+    Returns:
+      [batch, list, rank] float64; 0 where `places` is False.
+
+    Time O(N^2) per step; memory O(N^2), and O(N) per step for the gradient, per list.
+    """
+    matrix = tf.maximum(distributions, _LEAST)
+    # The first step removes any scale of a rank. This one keeps the factors of all steps in the range of float64.
+    matrix = _padded.fill(matrix / tf.stop_gradient(tf.reduce_max(matrix, axis=1, keepdims=True)), places, 0.0)
+
+    def step(of_documents: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        of_ranks = _inverse(tf.linalg.matvec(matrix, of_documents, transpose_a=True))
+        return _inverse(tf.linalg.matvec(matrix, of_ranks)), of_ranks
+
+    start = tf.ones_like(matrix[:, :, 0]), tf.ones_like(matrix[:, 0])
+    of_documents, of_ranks = tf.while_loop(lambda *_: True, step, start, maximum_iterations=steps)
+    return of_documents[:, :, tf.newaxis] * matrix * of_ranks[:, tf.newaxis]
+
+
+def _inverse(sums: tf.Tensor) -> tf.Tensor:
+    """Returns 1 / sums; 0 for padding."""
+    return tf.math.divide_no_nan(tf.ones_like(sums), sums)

@@ -1,4 +1,4 @@
-r"""SoftRank: expected metrics under noisy scores, without a sort and without the cubic recursion.
+r"""SoftRank: expected metrics under noisy scores, without a sort and, for NDCG, without the cubic recursion.
 
 Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. SoftNDCG replaces the
 discount at a document's rank by its expectation under the rank distribution (Eq. 14 and 15):
@@ -22,20 +22,22 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
-from tfr_smooth.rankings.ranking import DocumentRanking
+from tfr_smooth.rankings.ranking import RANKINGS, DocumentRanking
 from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
 from tfr_smooth.rankings.softrank.rank_distributions import (
     mean_and_variance,
     rank_binomial,
+    rank_normal,
+    sinkhorn_scaled,
     win_densities,
     win_probabilities_of,
 )
 
 
-@_serialization.register
+@RANKINGS.register("soft")
 @dataclasses.dataclass(frozen=True)
 class SoftRank(DocumentRanking):
     r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
@@ -46,13 +48,20 @@ class SoftRank(DocumentRanking):
     Args:
       sigma: Standard deviation of a score, > 0, in the unit of the scores. The ranking is exact in the limit of 0. A
         number or a non-trainable `tf.Variable`.
+      distribution: "binomial", the Rank-Binomial distribution, or "normal" (Section 3.6), normal distributions with its
+        mean and variance, integrated over $r \pm 1/2$. The 16 documents with the expected rank farthest from the middle
+        stay Rank-Binomial; ties that do not fit in these 16 are normal.
+      sinkhorn_steps: The number of Sinkhorn steps (Section 3.2), >= 0. Independent contests give some ranks to more and
+        others to less than one document. A step scales each rank to sum to 1, then each document. Documents sum to 1
+        after any number of steps, ranks in the limit.
 
     Raises:
-      ValueError: If `sigma` is out of range.
+      ValueError: If an argument is out of range.
 
-    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 16 to 33 terms. Metrics that need
-    single ranks use the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and O((N / 16 + 16) K N) for the
-    gradient. Computed in float64.
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 16 to 33 terms, for "binomial" without
+    Sinkhorn steps. Everything else uses the distributions over K ranks: time O(K N^2), memory O(N^2 + K N), and
+    O((N / 16 + 16) K N) for the gradient; for "normal" time O(N^2 + 16 K N), memory O(N^2). Sinkhorn steps need all
+    ranks, K = N, and take time O(N^2) and memory O(N) each. Computed in float64.
 
     Example:
       >>> import tensorflow as tf
@@ -63,10 +72,15 @@ class SoftRank(DocumentRanking):
     """
 
     sigma: float | tf.Variable = 1.0
+    distribution: str = "binomial"
+    sinkhorn_steps: int = 0
 
     def __post_init__(self) -> None:
-        """Checks the argument."""
+        """Checks the arguments."""
         object.__setattr__(self, "sigma", _arguments.temperature("sigma", self.sigma))
+        _arguments.choice("distribution", self.distribution, ("binomial", "normal"))
+        steps = _arguments.integer("sinkhorn_steps", self.sinkhorn_steps, least=0)
+        object.__setattr__(self, "sinkhorn_steps", steps)
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         r"""Returns the probability $p_j(r)$ of each document at each rank (Eq. 12).
@@ -79,10 +93,8 @@ class SoftRank(DocumentRanking):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        ranks = _padded.num_ranks(scores, topn)
-        distributions = tf.transpose(rank_binomial(self._wins(scores, mask), ranks), [0, 2, 1])
-        real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
-        return tf.cast(_padded.fill(distributions, real, 0.0), scores.dtype)
+        distributions = self._distributions(scores, mask, _padded.num_ranks(scores, topn))
+        return tf.cast(tf.transpose(distributions, [0, 2, 1]), scores.dtype)
 
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
@@ -98,26 +110,45 @@ class SoftRank(DocumentRanking):
         Returns:
           [batch, list]; 0 at padding.
 
-        Without a cutoff, "log2" takes time O(M N^2) and a `ShallowDiscount` O(N^2). All others use the recursion over K
-        ranks. (A truncated discount is not a positive mixture. A signed or complex mixture loses all precision for
-        documents that hardly ever reach the top K; the recursion only adds positive numbers.)
+        For "binomial" without Sinkhorn steps and cutoff, "log2" takes time O(M N^2) and a `ShallowDiscount` O(N^2). All
+        others use the distributions over K ranks. (A truncated discount is not a positive mixture. A signed or complex
+        mixture loses all precision for documents that hardly ever reach the top K; the recursion only adds positive
+        numbers.)
         """
         discount = dcg.checked_discount(discount)
         ranks = _padded.num_ranks(scores, topn)
         length = _padded.length(scores)
         if isinstance(ranks, int) and ranks == length:
             topn = None
-        if topn is None and isinstance(discount, str):
+        if topn is None and self._is_rank_binomial and isinstance(discount, str):
             return self._expected_log2_discount(scores, mask)
-        wins = self._wins(scores, mask)
-        if topn is None and isinstance(discount, dcg.ShallowDiscount):
-            expected = discount.expected(*mean_and_variance(wins), _padded.count(mask, tf.float64))
+        if topn is None and self._is_rank_binomial and isinstance(discount, dcg.ShallowDiscount):
+            moments = mean_and_variance(self._wins(scores, mask))
+            expected = discount.expected(*moments, _padded.count(mask, tf.float64))
         else:
             if isinstance(discount, tuple):  # 0 beyond the table
                 ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
-            distributions = rank_binomial(wins, ranks)
+            distributions = self._distributions(scores, mask, ranks)
             expected = tf.linalg.matvec(distributions, dcg.discounts_at_ranks(discount, ranks, mask))
         return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+    @property
+    def _is_rank_binomial(self) -> bool:
+        return self.distribution == "binomial" and not self.sinkhorn_steps
+
+    def _distributions(self, scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+        """Returns p_j(r), [batch, list, K] float64; 0 at padding and at ranks beyond the real documents."""
+        wins = self._wins(scores, mask)
+        computed = _padded.length(scores) if self.sinkhorn_steps else ranks  # Every rank counts in a sum.
+        if self.distribution == "normal":
+            distributions = rank_normal(wins, mask, computed)
+        else:
+            distributions = rank_binomial(wins, computed)
+        places = tf.logical_and(mask[:, :, tf.newaxis], _padded.rank_mask(mask, computed)[:, tf.newaxis])
+        distributions = _padded.fill(distributions, places, 0.0)
+        if self.sinkhorn_steps:
+            distributions = sinkhorn_scaled(distributions, places, self.sinkhorn_steps)
+        return distributions[:, :, :ranks]
 
     def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         return win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
@@ -170,15 +201,7 @@ def _gradient_program(
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
 
 
-def _plain_expected_discounts(
-    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-) -> tf.Tensor:
-    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
-    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-
-@_compiled.differentiable(_plain_expected_discounts)
+@_compiled.differentiable
 def _expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> _compiled.WithGradient:

@@ -11,8 +11,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, losses
 
 
-class WarmStartLoss(losses.RankingLoss):
-    """The softmax loss in the first epochs, then another loss; `WarmStart` switches.
+class SoftmaxFirstLoss(losses.RankingLoss):
+    """The softmax loss in the first epochs, then another loss; `SoftmaxFirst` switches.
 
     Softmax quickly finds a good ranking, and the metric's loss then improves its top. The training step contains both,
     so the switch requires no retracing.
@@ -23,7 +23,7 @@ class WarmStartLoss(losses.RankingLoss):
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
-      >>> loss = tfr_smooth.training.WarmStartLoss(tfr_smooth.losses.SmoothINDCGLoss())
+      >>> loss = tfr_smooth.training.SoftmaxFirstLoss(tfr_smooth.losses.SmoothINDCGLoss())
       >>> first = float(loss([[1.0, 0.0]], [[0.0, 0.0]]))
       >>> _ = loss.is_first.assign(False)
       >>> round(first, 3), round(float(loss([[1.0, 0.0]], [[0.0, 0.0]])), 3)
@@ -60,14 +60,19 @@ class WarmStartLoss(losses.RankingLoss):
         return tf.cond(self.is_first, lambda: function(self.first), lambda: function(self.loss))
 
 
-def warm_start_loss(loss: tf.keras.losses.Loss, fraction: float) -> WarmStartLoss | None:
-    """Returns a loss whose first epochs, a fraction in [0, 1), are on softmax; None if that makes no difference."""
+def softmax_first_loss(loss: tf.keras.losses.Loss, softmax_epochs: float) -> SoftmaxFirstLoss | None:
+    """Returns a loss whose first epochs are on softmax; None if there are none, or that makes no difference."""
     is_ours = isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
-    return WarmStartLoss(loss) if fraction and is_ours else None
+    return SoftmaxFirstLoss(loss) if softmax_epochs and is_ours else None
 
 
-class WarmStart(tf.keras.callbacks.Callback):
-    r"""Sets the learning rate of each epoch, and switches a `WarmStartLoss`.
+def number_of_epochs(softmax_epochs: float, epochs: int) -> int:
+    """Returns the number of epochs that an argument `softmax_epochs` stands for: an integer, or a fraction of all."""
+    return softmax_epochs if isinstance(softmax_epochs, int) else round(softmax_epochs * epochs)
+
+
+class SoftmaxFirst(tf.keras.callbacks.Callback):
+    r"""Sets the learning rate of each epoch, and switches a `SoftmaxFirstLoss`.
 
     $$\mathrm{rate}(e) = \frac{\mathrm{rate}}{2} \Big(1 + \cos \frac{\pi e}{\mathrm{epochs}}\Big)$$
 
@@ -77,7 +82,7 @@ class WarmStart(tf.keras.callbacks.Callback):
       learning_rate: The rate of the first epoch, > 0.
       epochs: The number of epochs, >= 1.
       loss: The loss. None for none to switch.
-      warm_epochs: The number of epochs of its first loss, >= 0.
+      softmax_epochs: The number of epochs of its first loss, >= 0.
       constant: Whether all epochs have the same learning rate.
 
     Example:
@@ -85,9 +90,9 @@ class WarmStart(tf.keras.callbacks.Callback):
       >>> import tfr_smooth
       >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
       >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
-      >>> loss = tfr_smooth.training.WarmStartLoss(tfr_smooth.losses.SmoothINDCGLoss())
+      >>> loss = tfr_smooth.training.SoftmaxFirstLoss(tfr_smooth.losses.SmoothINDCGLoss())
       >>> model.compile(optimizer="adam", loss=loss)
-      >>> start = tfr_smooth.training.WarmStart(0.01, epochs=3, loss=loss, warm_epochs=2)
+      >>> start = tfr_smooth.training.SoftmaxFirst(0.01, epochs=3, loss=loss, softmax_epochs=2)
       >>> _ = model.fit(dataset, epochs=3, verbose=0, callbacks=[start])
       >>> round(float(model.optimizer.learning_rate), 4), bool(loss.is_first)
       (0.0025, False)
@@ -98,14 +103,14 @@ class WarmStart(tf.keras.callbacks.Callback):
         learning_rate: float,
         *,
         epochs: int,
-        loss: WarmStartLoss | None = None,
-        warm_epochs: int = 0,
+        loss: SoftmaxFirstLoss | None = None,
+        softmax_epochs: int = 0,
         constant: bool = False,
     ) -> None:
         super().__init__()
         self._rate = _arguments.real("learning_rate", learning_rate, above=0.0)
         self._epochs = _arguments.integer("epochs", epochs, least=1)
-        self._warm_epochs = _arguments.integer("warm_epochs", warm_epochs, least=0)
+        self._softmax_epochs = _arguments.integer("softmax_epochs", softmax_epochs, least=0)
         self._constant = _arguments.boolean("constant", constant)
         self._loss = loss
 
@@ -114,4 +119,4 @@ class WarmStart(tf.keras.callbacks.Callback):
         share = 1.0 if self._constant else 0.5 * (1.0 + math.cos(math.pi * epoch / self._epochs))
         self.model.optimizer.learning_rate = self._rate * share
         if self._loss is not None:
-            self._loss.is_first.assign(epoch < self._warm_epochs)
+            self._loss.is_first.assign(epoch < self._softmax_epochs)

@@ -1,0 +1,60 @@
+"""What each kind of column makes of raw values, in closed form, and tables of unusual shape."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.columns import Category, Id, Number, Set, TableFeatures, Vector, column_arrays, infer_columns
+from tfr_smooth.columns.tables import checked_table
+
+
+def test_a_match_of_vectors_is_their_product_in_their_units_and_their_cosine():
+    columns = [Vector(name="a", length=2, scale=2.0), Vector(name="b", length=2, scale=5.0)]
+    layer = TableFeatures(columns, matches=[("a", "b")])
+    features = layer({"a": tf.constant([[3.0, 4.0]]), "b": tf.constant([[5.0, 12.0]])})
+    product = 3.0 * 5.0 + 4.0 * 12.0
+    np.testing.assert_allclose(features[0], [1.5, 2.0, 1.0, 2.4, product / 10.0, product / 65.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("column", [Id(name="x", buckets=4), Set(name="x", buckets=4, length=1)])
+def test_hashed_values_share_no_code_with_missing_and_unseen_ones(column):
+    values = tf.constant([f"value{number}" for number in range(100)] + [""])
+    codes = column.features(values, column.resource()).numpy().ravel()
+    assert set(codes[:-1]) == {2.0, 3.0, 4.0, 5.0} and codes[-1] == 0.0
+    assert column.codes == [1, 6]
+
+
+def test_texts_that_are_matched_are_texts_even_with_few_values():
+    titles = ["a lamp that is red", "sofas in blue and grey"]
+    frame = pd.DataFrame({"search": ["red lamp", "blue sofa"] * 30, "title": titles * 30})
+    alone = TableFeatures(infer_columns(frame))
+    assert [column.kind for column in alone.columns] == ["category", "category"]
+    layer, _ = TableFeatures.learn_table(checked_table(frame), matches=[("search", "title")])
+    assert [column.kind for column in layer.columns] == ["text", "text"]
+
+
+def test_dates_in_text_are_dates_if_the_kind_says_so():
+    days = ["2026-11-27", "", "2026-11-29T12:00:00", None]
+    (column,) = infer_columns(pd.DataFrame({"day": days}), kinds={"day": "date"})
+    features = TableFeatures([column])(column_arrays(pd.DataFrame({"day": days}), [column]))
+    np.testing.assert_allclose(features, [[-1.25, 0.0], [0.0, 1.0], [1.25, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="column 'day' must be dates as in ISO 8601, .*27 Nov"):
+        infer_columns(pd.DataFrame({"day": ["27 Nov 2026"]}), kinds={"day": "date"})
+
+
+def test_one_row_of_many_columns_has_the_features_of_its_columns():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 400)), columns=[f"c{i}" for i in range(400)])
+    frame["brand"] = ["a", "b", "a"]
+    layer = TableFeatures(infer_columns(frame))
+    expected = np.concatenate([frame.iloc[:, :400].to_numpy(np.float32), [[1, 0], [0, 1], [1, 0]]], axis=1)
+    for rows in (slice(None), slice(1, 2)):
+        np.testing.assert_array_equal(layer(column_arrays(frame.iloc[rows], layer.columns)), expected[rows])
+
+
+@pytest.mark.parametrize(
+    "column", [Category(name="x", categories=("b", "a")), Number(name="x", fill=1.5, has_missing=True)]
+)
+def test_a_column_is_restored_from_its_config(column):
+    restored = TableFeatures([column.to_config()]).columns
+    assert restored == (column,) and type(restored[0]) is type(column)

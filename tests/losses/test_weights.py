@@ -1,0 +1,178 @@
+"""Weights of documents: what they multiply in each loss."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import checks
+from tests.helpers import a_batch, each, value_and_gradient
+from tfr_smooth import losses
+
+MULTI_SCORE = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 1}
+NAMES = (*losses.NAMES, *MULTI_SCORE)
+DOCUMENTS = {
+    "calibrated_softmax",
+    "click_em",
+    "mean_squared",
+    "ordinal",
+    "regression_compatible",
+    "sigmoid_cross_entropy",
+    "softmax",
+}
+PAIRS = {
+    "lambda_loss",
+    "pairwise_hinge",
+    "pairwise_logistic",
+    "pairwise_mse",
+    "pairwise_soft_zero_one",
+    "rank_net",
+    "yeti_logistic",
+}
+LISTS = [name for name in NAMES if name not in DOCUMENTS | PAIRS]
+# One of each relaxation and measure, as they share the code.
+QUICK = DOCUMENTS | PAIRS | {"smoothi_ndcg", "approx_mrr", "softsort_precision", "list_mle", "list_net", "mixture_em"}
+
+
+def get(name):
+    seed = {"seed": 3} if "seed" in (losses.hyperparameters(name) if name in losses.NAMES else {}) else {}
+    return each(name, **seed) if name in MULTI_SCORE else checks.SUBJECTS[name].each(**seed)
+
+
+def batch(name, length=5):
+    labels, scores = a_batch(batch=3, length=length)
+    labels = np.minimum(labels, 1.0) if name in ("click_em", "mixture_em") else labels
+    labels[1, -1] = -1.0
+    if name in MULTI_SCORE:
+        scores = np.random.RandomState(1).randn(*labels.shape, MULTI_SCORE[name]).astype(np.float32)
+    return labels, scores
+
+
+def cases(names):
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
+
+
+def one_weight_at_a_time(name):
+    """Returns the labels, and value and gradient of the loss, [documents, batch, ..], if one document has a weight."""
+    labels, scores = batch(name)
+    found = []
+    for place in range(labels.shape[1]):
+        weights = np.zeros_like(labels)
+        weights[:, place] = 1.0
+        tf.random.set_seed(0)
+        found.append(value_and_gradient(get(name), labels, scores, weights))
+    return labels, np.stack([value for value, _ in found]), np.stack([gradient for _, gradient in found])
+
+
+def unweighted(name, weights=None):
+    tf.random.set_seed(0)
+    return value_and_gradient(get(name), *batch(name), weights)
+
+
+def assert_near(found, expected, error=2e-5):
+    np.testing.assert_allclose(found, expected, rtol=error, atol=error * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", cases(sorted(DOCUMENTS | PAIRS)))
+def test_the_losses_of_single_documents_sum_to_the_loss(name):
+    """So equal weights of documents are a weight of the list."""
+    _, values, gradients = one_weight_at_a_time(name)
+    value, gradient = unweighted(name)
+    assert_near(values.sum(axis=0), value)
+    assert_near(gradients.sum(axis=0), gradient)
+    of_lists = np.float32([3.0, 0.0, -2.0])
+    for weights in (of_lists, np.repeat(of_lists[:, None], 5, axis=1)):
+        found = unweighted(name, weights)
+        assert_near(found[0], of_lists * value)
+        assert_near(found[1], of_lists.reshape(-1, *[1] * (gradient.ndim - 1)) * gradient)
+
+
+@pytest.mark.parametrize("name", ["click_em", "mean_squared", "ordinal", "sigmoid_cross_entropy"])
+def test_pointwise_losses_weight_documents(name):
+    labels, _, gradients = one_weight_at_a_time(name)
+    gradients = np.abs(gradients.reshape(5, 3, 5, -1)).sum(axis=-1)
+    for place, gradient in enumerate(gradients):
+        assert not np.delete(gradient, place, axis=1).any()
+        np.testing.assert_array_equal(gradient[:, place] > 0.0, labels[:, place] >= 0.0)
+
+
+@pytest.mark.parametrize("name", ["softmax", "calibrated_softmax"])
+def test_softmax_losses_weight_labels(name):
+    labels, values, _ = one_weight_at_a_time(name)
+    np.testing.assert_array_equal(values.T > 0.0, labels > 0.0)
+
+
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_pairwise_losses_weight_the_pairs_of_the_preferred_document(name):
+    labels, values, gradients = one_weight_at_a_time(name)
+    for place, (value, gradient) in enumerate(zip(values, gradients, strict=True)):
+        real, others = (labels >= 0.0) & (labels[:, place, None] >= 0.0), np.arange(5) != place
+        behind = others & (real if name == "pairwise_mse" else real & (labels < labels[:, place, None]))
+        assert not gradient[~behind & others].any()
+        if name not in ("pairwise_hinge", "yeti_logistic"):  # of which some pairs may be 0
+            np.testing.assert_array_equal(value > 0.0, behind.any(axis=1))
+
+
+@pytest.mark.parametrize("name", cases(LISTS))
+def test_listwise_losses_weight_lists_by_label(name):
+    labels, _ = batch(name)
+    weights = np.random.RandomState(2).rand(*labels.shape).astype(np.float32)
+    real = np.maximum(labels, 0.0)
+    of_lists = (weights * real).sum(axis=1) / real.sum(axis=1)
+    value, gradient = unweighted(name)
+    found = unweighted(name, weights)
+    assert_near(found[0], of_lists * value)
+    assert_near(found[1], of_lists.reshape(-1, *[1] * (gradient.ndim - 1)) * gradient)
+
+
+@pytest.mark.parametrize("name", cases(NAMES))
+@pytest.mark.parametrize("shape", ["lists", "documents"])
+def test_huge_weights_have_a_finite_value_and_gradient(name, shape):
+    labels, scores = batch(name)
+    scores[0] *= 1e30
+    weights = np.full(labels.shape if shape == "documents" else labels.shape[:1], 1e30, np.float32)
+    weights[2] = -3e38
+    value, gradient = value_and_gradient(get(name), labels, scores, weights)
+    assert np.isfinite(value).all() and np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("name", cases(NAMES))
+def test_shift_invariant_says_whether_a_shift_of_the_scores_changes_the_loss(name):
+    labels, scores = batch(name)
+    found = []
+    for shift in (0.0, 2.0):
+        tf.random.set_seed(0)
+        found.append(get(name)(labels, scores + np.float32(shift)).numpy())
+    assert get(name).shift_invariant == np.allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (losses.SmoothINDCGLoss(shift=False), False),
+        (losses.GumbelLoss(losses.MeanSquaredLoss()), False),
+        (losses.WeightedSumLoss(["softmax", "rank_net"]), True),
+        (losses.WeightedSumLoss(["softmax", "mean_squared"]), False),
+        (losses.MultiObjectiveLoss("softmax", weights=[1.0, 1.0]), True),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_losses_of_parts_are_shift_invariant_if_their_parts_are(loss, expected):
+    assert loss.shift_invariant is expected
+
+
+def test_means_with_weights_divide_by_the_weights_of_the_terms():
+    labels, scores = batch("mean_squared")
+    weights = np.random.RandomState(2).rand(*labels.shape).astype(np.float32)
+    weights[labels < 0.0] = 0.0
+    counts = (labels >= 0.0).sum(axis=1)
+    found = losses.MeanSquaredLoss(reduction="mean_with_sample_weight")(labels, scores, weights)
+    terms = (weights * (labels - scores) ** 2).sum(axis=1) / counts
+    np.testing.assert_allclose(found, terms.sum() / (weights.sum(axis=1) / counts).sum(), rtol=1e-6)
+
+
+def test_a_subclass_of_a_loss_that_weights_terms_overrides_weighted():
+    with pytest.raises(TypeError, match="Mine must override `weighted` instead of `compute`"):
+
+        class Mine(losses.MeanSquaredLoss):
+            def compute(self, labels, scores, mask):
+                return labels[:, 0]

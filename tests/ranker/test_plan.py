@@ -1,0 +1,137 @@
+"""The plan of a training: what selects the epoch, what identifies a training, and when the loss changes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth.ranker.plan import TrainingPlan
+
+QUICK = {"members": 1, "hidden": [4], "epochs": 3, "verbose": False}
+
+
+def table(queries=12, seed=0):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), 4), "price": random.normal(size=4 * queries)})
+    return frame.assign(
+        label=(frame["price"] > 0.0).astype(int), query=[f"search {number}" for number in frame["query"]]
+    )
+
+
+FRAME = table()
+ROLES = {"label": "label", "query": "query"}
+
+
+class Falling(tf.keras.metrics.Metric):
+    """A metric that is best in the first epoch."""
+
+    def __init__(self):
+        super().__init__(name="falling")
+        self.epoch = tf.Variable(0.0, trainable=False)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Does nothing."""
+
+    def reset_state(self):
+        self.epoch.assign_sub(1.0)
+
+    def result(self):
+        return tf.convert_to_tensor(self.epoch)
+
+
+def test_further_metrics_do_not_select_the_epoch():
+    ranker = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES, validation=FRAME, further_metrics=[Falling()])
+    falling = ranker.history_["val_falling"]
+    assert falling == sorted(falling, reverse=True)
+    assert ranker.best_epoch_ == int(np.argmax(ranker.history_["val_smoothi_ndcg"])) > 0
+
+
+class Lengths(tf.keras.layers.Layer):
+    """An encoder of texts by a trained weight."""
+
+    width = 1
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = self.add_weight(name="value", shape=(1,), initializer=tf.keras.initializers.Constant(value))
+
+
+def test_the_weights_of_an_encoder_identify_a_training():
+    plans = []
+    for value in (1.0, 1.0, 2.0):
+        params = tfr_smooth.Ranker(kinds={"title": Lengths(value)}).get_params()
+        plans.append(TrainingPlan(params, ()).identity())
+    assert plans[0] == plans[1] != plans[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.assign(label=1), "`validation` must have a query with documents of different labels, got"),
+        (lambda frame: frame.groupby("query").head(1), "`validation` must have a query with documents of different la"),
+        (lambda frame: frame.iloc[:0], "`validation` must have at least one row, got none."),
+    ],
+)
+def test_validation_queries_that_cannot_select_an_epoch_are_refused(change, message):
+    with pytest.raises(ValueError) as error:
+        tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES, validation=change(FRAME))
+    assert str(error.value).startswith(message)
+
+
+def test_held_out_queries_that_cannot_select_an_epoch_are_refused():
+    frame = FRAME.assign(label=np.where(FRAME["query"] == "search 0", FRAME["label"], 0))
+    with pytest.raises(ValueError, match="`validation_fraction` must have a query with documents of different labels"):
+        tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(frame, **ROLES)
+
+
+@pytest.mark.parametrize("change", [{"label": 0}, {"weight": 0.0}])
+def test_a_table_without_anything_to_learn_is_refused(change):
+    name = next(iter(change))
+    with pytest.raises(ValueError, match=f"`{name}` must be > 0 for at least one document, got only 0"):
+        tfr_smooth.Ranker(**QUICK).fit(
+            FRAME.assign(weight=1.0, **{**change}) if name == "label" else FRAME.assign(**change),
+            weight="weight",
+            **ROLES,
+        )
+
+
+def test_patience_without_validation_warns():
+    with pytest.warns(UserWarning, match="`patience` has no effect without `validation`"):
+        tfr_smooth.Ranker(**QUICK, patience=1).fit(FRAME, **ROLES)
+
+
+@pytest.mark.parametrize("name", ["features", "query_id", "doc_id"])
+def test_a_column_of_vectors_may_have_any_name(name):
+    frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 20}).fit(frame, **ROLES, validation=frame)
+    assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
+    np.testing.assert_allclose(ranker.predict(frame.iloc[::-1]), ranker.predict(frame)[::-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda prices: [np.array([price, 1.0]) for price in prices],
+        lambda prices: np.where(prices > 0, "good", "bad"),
+        lambda prices: [["good", "cheap"] if price > 0 else ["bad"] for price in prices],
+    ],
+    ids=["vector", "category", "set"],
+)
+def test_a_table_needs_no_column_of_numbers(column):
+    frame = pd.concat([table(40)] * 2, ignore_index=True)
+    frame = frame.assign(x=column(frame["price"].to_numpy())).drop(columns="price")
+    for normalization in ("quantiles", None):
+        ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 10}, learning_rate=0.03, normalization=normalization).fit(
+            frame, **ROLES
+        )
+        assert ranker.score(frame) > 0.9
+
+
+@pytest.mark.parametrize(("loss", "has_bias"), [("softmax", False), ("smoothi_ndcg", False), ("mean_squared", True)])
+@pytest.mark.parametrize("members", [1, 2])
+def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, members):
+    ranker = tfr_smooth.Ranker(**{**QUICK, "members": members}, loss=loss, normalization=None, weight_decay=0.0)
+    scorer = ranker.fit(FRAME, **ROLES).model_.scorer
+    bias = scorer.tower[-1].bias
+    assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias

@@ -1,0 +1,85 @@
+"""Columns of text with few values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth.columns.codes import checked_categories, lookup_table, most_frequent
+from tfr_smooth.columns.date import with_flag
+from tfr_smooth.columns.kinds import Column, TrainingValues
+
+_MOST_LISTED = 10  # More categories would hide the other columns of a model card.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Category(Column):
+    """A column of text with few values: one feature for each, 1 for the value of a row and 0 for the others.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, a last feature indicates this.
+      categories: The known values, at least one. Of others, all features are 0.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth.columns import Category
+      >>> column = Category(name="brand", has_missing=True, categories=("acme", "umbrella"))
+      >>> column.dtype, column.width
+      (tf.string, 3)
+    """
+
+    categories: tuple[str, ...] = ()
+
+    kind = "category"
+    contains = "text"
+    default_for = "text"
+    accepts = ("text",)
+    length = 1
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        texts = checked_categories(self.categories, "unique strings that are not empty", least=1)
+        object.__setattr__(self, "categories", texts)
+
+    @classmethod
+    def suits(cls, values: TrainingValues) -> bool:
+        """Returns whether there are few values."""
+        return values.is_category
+
+    @classmethod
+    def learn(cls, values: TrainingValues) -> Category:
+        """Returns the column of training values: with the most frequent ones, if there are too many."""
+        categories = most_frequent(*values.counts, values.max_categories)
+        return cls(name=values.name, has_missing=values.has_missing, categories=categories)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.categories) + self.has_missing
+
+    def resource(self) -> Any:
+        """Returns the lookup table."""
+        return lookup_table(self.categories)
+
+    def parts(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the values [..., 1], "" for none."""
+        return values[..., tf.newaxis]
+
+    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+        """Returns the features of texts."""
+        features = tf.one_hot(resource.lookup(values), len(self.categories))  # all 0 for -1
+        return with_flag(features, tf.equal(values, "")) if self.has_missing else features
+
+    @property
+    def description(self) -> str:
+        """The raw values, for a model card."""
+        names = ", ".join(map(repr, self.categories[:_MOST_LISTED]))
+        more = len(self.categories) - _MOST_LISTED
+        known = f"{names} and {more} more" if more > 0 else names
+        return f"{known}; others are unseen; '' is missing"

@@ -1,0 +1,111 @@
+"""What columns of ids, sets and texts have in common: their values become codes, for embeddings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.columns.kinds import Column
+from tfr_smooth.data.reading.checks import shown
+
+MOST_CODES = 64  # values of a set, or words and word pairs of a text
+_MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
+_MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Coded(Column):
+    """Base class of columns whose features are codes: 0 for nothing, 1 for rare and unseen values, then the others.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training.
+      categories: The values that have a vector of their own; () if values are hashed.
+      length: The most codes of a row, >= 1.
+      buckets: The number of values of hashed ones; 0 if they are not hashed.
+    """
+
+    categories: tuple[str, ...] = ()
+    length: int = 1
+    buckets: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        texts = checked_categories(self.categories, "unique strings that are not empty")
+        object.__setattr__(self, "categories", texts)
+        _arguments.integer("length", self.length, least=1)
+        _arguments.integer("buckets", self.buckets, least=0)
+
+    @classmethod
+    def of_counts(cls, values: pa.Array, numbers: pa.Array, least: int, **options: Any) -> Any:
+        """Returns the column of values and how often each occurs.
+
+        Args:
+          values: The different values.
+          numbers: How often each occurs.
+          least: How often a value must occur to have a vector of its own.
+          **options: The other arguments of the constructor.
+        """
+        often = pc.greater_equal(numbers, least)
+        values, numbers = values.filter(often), numbers.filter(often)
+        if len(values) > _MOST_VALUES:
+            return cls(buckets=min(2 ** len(values).bit_length(), _MOST_BUCKETS), **options)
+        return cls(categories=most_frequent(values, numbers, _MOST_VALUES), **options)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.length
+
+    @property
+    def codes(self) -> list[int]:
+        """How many codes there are, and the number of different ones."""
+        return [self.length, 2 + (self.buckets or len(self.categories))]
+
+    def resource(self) -> Any:
+        """Returns the lookup table; None if values are hashed."""
+        return None if self.buckets else lookup_table(self.categories)
+
+    def parts(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the values [..., length] of rows [...], "" after the last one."""
+        return values[..., tf.newaxis]
+
+    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+        """Returns the codes."""
+        parts = self.parts(values)
+        if self.buckets:
+            codes = 2 + tf.strings.to_hash_bucket_fast(parts, self.buckets)
+        else:
+            codes = tf.cast(2 + resource.lookup(parts), tf.int64)  # 1 for unseen values
+        return tf.cast(tf.where(tf.equal(parts, ""), tf.zeros([], tf.int64), codes), tf.float32)
+
+
+def most_frequent(values: pa.Array, numbers: pa.Array, most: int) -> tuple[str, ...]:
+    """Returns the most frequent values, ties in the order of the text."""
+    counts = {value: number for value, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True) if value}
+    return tuple(sorted(counts, key=lambda value: (-counts[value], value))[:most])
+
+
+def checked_categories(values: Any, expected: str, least: int = 0) -> tuple[str, ...]:
+    """Returns unique texts that are not empty, at least some."""
+    texts = () if isinstance(values, str) else tuple(values)
+    fits = all(isinstance(text, str) and text for text in texts) and len(set(texts)) == len(texts)
+    if not fits or len(texts) < least or isinstance(values, str):
+        raise ValueError(f"`categories` must be {expected}, got {shown(values)}.")
+    return texts
+
+
+def lookup_table(categories: Sequence[str]) -> tf.lookup.StaticHashTable:
+    """Returns a table from the text of a category to its index, -1 for other text."""
+    categories = categories or [""]  # TensorFlow has no empty tables
+    with tf.init_scope():
+        texts, places = tf.constant(list(categories), tf.string), tf.range(len(categories), dtype=tf.int32)
+        # A table without a name shares nothing with others.
+        return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(texts, places), -1)

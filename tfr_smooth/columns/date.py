@@ -1,0 +1,92 @@
+"""Columns of dates and times."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.columns.kinds import Column, TrainingValues
+from tfr_smooth.columns.number import mean_of
+from tfr_smooth.data import column_values
+from tfr_smooth.data.reading.checks import Where
+
+_SECONDS_PER_DAY = 86400.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Date(Column):
+    """A column of dates: the feature is the number of days since the mean date in training, computed in float64.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, a second feature indicates this.
+      fill: The mean of the known dates in training, in days since 1970-01-01 UTC, which replaces missing ones.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth.columns import Date
+      >>> Date(name="day", fill=19000.0).dtype
+      tf.int64
+    """
+
+    fill: float = 0.0
+
+    kind = "date"
+    contains = "dates"
+    default_for = "date"
+    accepts = ("date", "text")
+    dtype = tf.int64
+    missing_value = int(np.iinfo(np.int64).min)
+    empty_type = pa.timestamp("s")
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
+
+    @classmethod
+    def learn(cls, values: TrainingValues) -> Date:
+        """Returns the column of training values."""
+        return cls(name=values.name, fill=mean_of(values) / _SECONDS_PER_DAY, has_missing=values.has_missing)
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns dates, also those written in text as in ISO 8601, such as 2026-11-27 or 2026-11-27T08:30:00Z."""
+        if not column_values.is_text(values.type):
+            return values
+        texts = pc.if_else(pc.equal(values, ""), None, values)
+        try:
+            return texts.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid as error:
+            expected = "dates as in ISO 8601, such as 2026-11-27, for the kind 'date': parse other texts before"
+            raise ValueError(f"{where} must be {expected}; {error}.") from None
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 1 + self.has_missing
+
+    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+        """Returns the features of seconds since 1970-01-01 UTC."""
+        missing = tf.equal(values, tf.constant(self.missing_value, values.dtype))
+        days = tf.cast(values, tf.float64) / _SECONDS_PER_DAY - tf.constant(self.fill, tf.float64)
+        features = tf.cast(tf.where(missing, tf.zeros([], tf.float64), days), tf.float32)[..., tf.newaxis]
+        return with_flag(features, missing) if self.has_missing else features
+
+    @property
+    def description(self) -> str:
+        """The raw values, for a model card."""
+        return f"seconds since 1970-01-01 UTC; {self.missing_value} is missing"
+
+
+def with_flag(features: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:
+    """Returns features [..., width] with one more: 1 for missing values [...], else 0."""
+    return tf.concat([features, tf.cast(missing, tf.float32)[..., tf.newaxis]], axis=-1)

@@ -1,0 +1,65 @@
+"""Columns of ids: text or integers with many values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfr_smooth.columns.codes import Coded
+from tfr_smooth.columns.kinds import TrainingValues
+from tfr_smooth.data import column_values
+from tfr_smooth.data.reading.checks import Where, id_text, refuse_where
+
+_RARE = 20  # rows; a value in fewer rows would learn their noise
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Id(Coded):
+    """A column of text or integers with many values: the feature is the code of the value.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training; their code is 0.
+      categories: The values that have a code of their own, from 2 on; others have the code 1.
+      length: 1.
+      buckets: The number of codes of hashed values; 0 if they are not hashed.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth.columns import Id
+      >>> Id(name="host", categories=("a", "b")).codes
+      [1, 4]
+    """
+
+    kind = "id"
+    contains = "text or integers"
+    default_for = "text"
+    accepts = ("text", "number")
+
+    @classmethod
+    def suits(cls, values: TrainingValues) -> bool:
+        """Returns whether there are many values of few words."""
+        return not values.is_category and not values.has_words
+
+    @classmethod
+    def learn(cls, values: TrainingValues) -> Id:
+        """Returns the column of training values."""
+        return cls.of_counts(*values.counts, _RARE, name=values.name, has_missing=values.has_missing)
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns integers, also those that are floats because some are missing, as text."""
+        if pa.types.is_floating(values.type):
+            numbers = pc.if_else(pc.is_nan(values), None, values)
+            refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", values)
+        return values if column_values.is_text(values.type) else id_text(where, values)
+
+    @property
+    def description(self) -> str:
+        """The raw values, for a model card."""
+        return "ids; '' is missing"

@@ -1,0 +1,361 @@
+"""What a column of a table is: its kind, how the kind is inferred, and what every kind of column brings."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import difflib
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.data import column_values
+from tfr_smooth.data.reading.checks import Where, refuse
+
+KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
+_MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
+_WORDS = 2.5  # words per value of a column of text, at least
+_SAMPLED = 2**12  # rows whose words are counted
+
+
+def value_type(values: pa.DataType) -> str:
+    """Returns the type of the values of a column of `Lists`: "number", "boolean", "text", "date", "vector" or "set".
+
+    Args:
+      values: The Arrow type.
+
+    Returns:
+      The type; "" for others.
+    """
+    if column_values.is_number(values):
+        return "boolean" if pa.types.is_boolean(values) else "number"
+    if column_values.is_date(values):
+        return "date"
+    if column_values.is_set(values):
+        return "set"
+    if pa.types.is_fixed_size_list(values):
+        return "vector"
+    return "text" if column_values.is_text(values) and not column_values.is_bytes(values) else ""
+
+
+class TrainingValues:
+    """The values of a column in the training rows, from which a kind learns.
+
+    Args:
+      name: The name of the column.
+      column: The values, as `Column.raw` returns them.
+      max_categories: The most values of a category of unknown kind.
+      option: What follows the kind in the argument `kinds`, such as "|" in "set:|"; None if it was inferred, "" for
+        nothing.
+    """
+
+    def __init__(self, name: str, column: pa.ChunkedArray, max_categories: int, option: str | None = None) -> None:
+        self.name, self.column, self.max_categories, self.option = name, column, max_categories, option
+
+    @functools.cached_property
+    def is_missing(self) -> np.ndarray:
+        """Whether each value is missing, [rows]."""
+        absent = pc.is_null(self.column, nan_is_null=True)
+        if value_type(self.column.type) == "text":
+            absent = pc.or_kleene(absent, pc.equal(self.column, ""))
+        return absent.to_numpy()
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a value is missing."""
+        return bool(self.is_missing.any())
+
+    @functools.cached_property
+    def known(self) -> pa.ChunkedArray:
+        """The values that are not missing."""
+        return self.column.filter(pa.array(~self.is_missing)) if self.has_missing else self.column
+
+    @functools.cached_property
+    def counts(self) -> tuple[pa.Array, pa.Array]:
+        """The different values and how often each occurs."""
+        return counts_of(self.known)
+
+    @property
+    def is_category(self) -> bool:
+        """Whether there are few different texts."""
+        return len(self.counts[0]) <= self.max_categories
+
+    @functools.cached_property
+    def has_words(self) -> bool:
+        """Whether the texts have several words each."""
+        return has_words(self.known)
+
+
+def has_words(texts: pa.ChunkedArray) -> bool:
+    """Returns whether values are texts with several words each."""
+    if value_type(texts.type) != "text":
+        return False
+    words = pc.add(pc.count_substring_regex(texts[:_SAMPLED], r"\S\s+\S"), 1)
+    return (pc.mean(words).as_py() or 0.0) >= _WORDS
+
+
+def counts_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Returns the different values and how often each occurs."""
+    counts = pc.value_counts(values)
+    return counts.field(0), counts.field(1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column(abc.ABC):
+    """One column of a table: its kind, and what was learned of it from the training table.
+
+    A kind is one subclass in a module of its own, which `columns/__init__.py` imports. `to_config` returns JSON types,
+    and `as_columns` restores the column.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth import columns
+      >>> issubclass(columns.Date, columns.Column), columns.Date(name="day").to_config()["kind"]
+      (True, 'date')
+    """
+
+    name: str
+    has_missing: bool = False
+
+    kind: ClassVar[str]  # the name of the kind
+    contains: ClassVar[str]  # what a table has in such a column, for messages
+    default_for: ClassVar[str] = ""  # the type of values, as of `value_type`, from which this kind is inferred
+    accepts: ClassVar[tuple[str, ...]]  # the types of values that it takes
+    dtype: ClassVar[tf.DType] = tf.string
+    missing_value: ClassVar[Any] = ""  # the raw value that means missing
+    empty_type: ClassVar[Any] = pa.large_string()  # of values that are all missing
+    stacked: ClassVar[bool] = False  # whether the raw values are numbers, of which a layer takes all columns at once
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Registers a kind."""
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"`name` must be a string that is not empty, got {self.name!r}.")
+        _arguments.boolean("has_missing", self.has_missing)
+
+    @classmethod
+    def suits(cls, values: TrainingValues) -> bool:
+        """Returns whether this kind is inferred from values of the type `default_for`; of one type, exactly one is."""
+        return True
+
+    @classmethod
+    @abc.abstractmethod
+    def learn(cls, values: TrainingValues) -> Column:
+        """Returns the column of training values."""
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns checked Arrow values in the type in which the layer takes them, such as ids as text.
+
+        Args:
+          where: Names the column, for messages.
+          values: The values, of an accepted type.
+          option: As for `TrainingValues`.
+        """
+        return values
+
+    @property
+    def option(self) -> str | None:
+        """The option with which `raw` was called."""
+        return None
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the raw value of a row."""
+        return []
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """Number of features."""
+
+    @property
+    def codes(self) -> list[int]:
+        """If the features are codes, how many there are and the number of different codes; else []."""
+        return []
+
+    @property
+    def vector(self) -> list[int]:
+        """If features are not to be normalized, how many at the start; else []."""
+        return []
+
+    def resource(self) -> Any:
+        """Returns what the layer holds for this column, such as a lookup table; None for nothing."""
+        return None
+
+    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+        """Returns the features.
+
+        Args:
+          values: Raw values [..., *shape].
+          resource: What `resource` returned.
+
+        Returns:
+          float32 [..., width].
+        """
+        raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """The raw values, for a model card."""
+        return f"{self.contains}; {self.missing_value!r} is missing"
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns the column as JSON types."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {"kind": self.kind, **values}
+
+
+def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Returns columns given as such or as the results of `to_config`, with unique names.
+
+    Args:
+      columns: At least one column.
+
+    Returns:
+      The columns.
+
+    Raises:
+      ValueError: If a column is not one, there is none, or two have the same name.
+    """
+    found = tuple(_of_config(column) if isinstance(column, Mapping) else column for column in columns)
+    names = [_arguments.instance("columns", column, Column).name for column in found]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"`columns` must be at least one column, with unique names, got {listed(names)}.")
+    return found
+
+
+def _of_config(config: Mapping[str, Any]) -> Column:
+    arguments = dict(config)
+    return KINDS[_arguments.choice("kind", arguments.pop("kind", None), sorted(KINDS))](**arguments)
+
+
+def learn_column(
+    name: str, values: Any, *, rows: np.ndarray | None = None, max_categories: int = 100, kind: str | None = None
+) -> tuple[Column, Any]:
+    """Learns a column, in one pass: its kind, its raw values, and what the kind learns from the training rows.
+
+    Args:
+      name: The name.
+      values: The Arrow values, as checked by a reader.
+      rows: The training rows. None for all.
+      max_categories: The most values of a category of unknown kind.
+      kind: The kind, possibly with ":" and an option. None infers it.
+
+    Returns:
+      The column, and the raw values of all rows.
+
+    Raises:
+      ValueError: If the values are not those of a kind, or none is known in the training rows. The message names the
+        column.
+    """
+    where, chosen = Where(f"column {name!r}"), None if rows is None else pa.array(rows)
+    taken = value_type(values.type)
+    if not taken:
+        raise ValueError(f"{where} must be numbers, booleans, text or dates, got the type {values.type}.")
+    training = lambda raw, option: TrainingValues(  # noqa: E731
+        name, raw if chosen is None else raw.take(chosen), max_categories, option
+    )
+    if kind is None:
+        given = training(values, None)
+        _check_known(where, given)
+        candidates = [candidate for candidate in KINDS.values() if candidate.default_for == taken]
+        cls, option = next(candidate for candidate in candidates if candidate.suits(given)), None
+    else:
+        kind, _, option = str(kind).partition(":")
+        cls = KINDS[_arguments.choice(f"kinds[{name!r}]", kind, sorted(KINDS))]
+        if taken not in cls.accepts:
+            raise ValueError(f"{where} must have {cls.contains} for the kind {kind!r}, got the type {values.type}.")
+        given = None
+    raw = cls.raw(where, values, option)
+    if given is None or raw is not values:
+        given = training(raw, option)
+        _check_known(where, given)
+    return cls.learn(given), raw
+
+
+def _check_known(where: Where, values: TrainingValues) -> None:
+    if values.is_missing.all():
+        raise ValueError(f"{where} must have known values, got only missing ones.")
+
+
+def raw_values(column: Column, values: Any) -> Any:
+    """Returns the raw values of a known column in another table.
+
+    Args:
+      column: The column.
+      values: The Arrow values, as checked by a reader.
+
+    Returns:
+      The values in the type of the column; if all are missing, of any type.
+
+    Raises:
+      ValueError: If a value is of another type. The message names the column and the row.
+    """
+    where, taken = Where(f"column {column.name!r}"), value_type(values.type)
+    if taken in column.accepts and (taken != "vector" or values.type.list_size == (column.shape or [0])[0]):
+        return column.raw(where, values, column.option)
+    row = pc.index(pc.invert(pc.is_null(values, nan_is_null=True)), True).as_py()
+    if row < 0:
+        return pa.chunked_array([pa.nulls(len(values), column.empty_type)])
+    if taken in column.accepts:
+        raise ValueError(f"{where} must be vectors of {column.shape[0]} numbers, got {values.type.list_size}.")
+    refuse(where, column.contains, values[row], row)
+
+
+def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
+    """Returns the raw values of known columns in another table.
+
+    Args:
+      table: The table, as a reader checks it; further columns are ignored.
+      columns: The columns.
+
+    Returns:
+      The columns, in their order.
+
+    Raises:
+      ValueError: If a column is missing or has values of another kind. The message names the column and the row.
+    """
+    columns = list(columns)
+    check_names(table.column_names, columns)
+    return pa.table({column.name: raw_values(column, table[column.name]) for column in columns})
+
+
+def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:
+    """Checks that a table has columns.
+
+    Args:
+      names: The names of the columns of the table.
+      columns: The columns that it must have.
+
+    Raises:
+      ValueError: If one is missing.
+    """
+    known, own = set(names), {column.name for column in columns}
+    for name in (column.name for column in columns if column.name not in known):
+        near = difflib.get_close_matches(name, [other for other in names if other not in own], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"The table must have the column {name!r}, got the columns {listed(names)}.{hint}")
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Returns names for a message; of many, the first ones."""
+    first = ", ".join(map(repr, names[:_MOST_LISTED]))
+    return f"[{first}{', ...' if len(names) > _MOST_LISTED else ''}]"

@@ -1,0 +1,170 @@
+"""Columns of numbers and of booleans."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.columns.kinds import Column, TrainingValues
+from tfr_smooth.data.column_values import ColumnValues
+from tfr_smooth.data.reading.checks import Where, refuse_where
+
+_SAMPLED = 2**12  # rows in which different values are counted
+_ENOUGH = 16  # different values; rankers learn from these almost as much as from more
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Number(Column):
+    """A column of numbers: the feature is the value, or the mean for a missing one.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, a second feature indicates this.
+      fill: The mean of the known values in training, which replaces missing ones.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth.columns import Number
+      >>> Number(name="price", fill=2.0, has_missing=True).width
+      2
+    """
+
+    fill: float = 0.0
+
+    kind = "number"
+    contains = "numbers"
+    default_for = "number"
+    accepts = ("number", "boolean")
+    dtype = tf.float32
+    missing_value = np.nan
+    empty_type = pa.float32()
+    stacked = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
+
+    @classmethod
+    def learn(cls, values: TrainingValues) -> Number:
+        """Returns the column of training values."""
+        check_differences(f"column {values.name!r}", values.column.to_numpy())
+        return cls(name=values.name, fill=mean_of(values), has_missing=values.has_missing)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 1 + self.has_missing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Boolean(Number):
+    """A column of booleans, or of the numbers 0 and 1: as `Number`.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, a second feature indicates this.
+      fill: The mean of the known values in training, which replaces missing ones.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth.columns import Boolean
+      >>> Boolean(name="new").dtype
+      tf.float32
+    """
+
+    kind = "boolean"
+    contains = "booleans"
+    default_for = "boolean"
+
+    @classmethod
+    def learn(cls, values: TrainingValues) -> Boolean:
+        """Returns the column of training values."""
+        return cls(name=values.name, fill=mean_of(values), has_missing=values.has_missing)
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns the values, of which the known ones must be 0 or 1."""
+        if not pa.types.is_boolean(values.type):
+            good = pc.is_in(pc.cast(values, pa.float64(), safe=False), pa.array([0.0, 1.0, np.nan, None]))
+            refuse_where(pc.invert(good), where, cls.contains, values)
+        return values
+
+    @property
+    def description(self) -> str:
+        """The raw values, for a model card."""
+        return "0, 1; nan is missing"
+
+
+def mean_of(values: TrainingValues) -> float:
+    """Returns the mean of the known values."""
+    return float(ColumnValues(values.column)(np.flatnonzero(~values.is_missing)).mean(dtype=np.float64))
+
+
+def check_differences(what: str, numbers: np.ndarray) -> None:
+    """Checks that the numbers of a training set still differ as float32, such as times in seconds since 1970.
+
+    Args:
+      what: Names the column, for the message.
+      numbers: The numbers, NaN if missing.
+
+    Raises:
+      ValueError: If float32 leaves less than half of the different values in a sample, and less than 16.
+    """
+    sample = numbers[:: len(numbers) // _SAMPLED + 1].astype(np.float64)
+    known = sample[np.isfinite(sample)]
+    # Smaller differences are rounding errors of float64.
+    given = len(np.unique(np.round(known / np.abs(known).max(initial=np.finfo(np.float64).tiny), 12)))
+    left = len(np.unique(known.astype(np.float32)))
+    if left < min(given / 2, _ENOUGH):
+        raise ValueError(
+            f"{what} must be numbers that differ as float32, got {given} different ones, of which float32 keeps "
+            f"{left}. Pass times as dates and ids as text, or subtract the lowest number."
+        )
+
+
+def columns_of_matrix(parts: Any) -> list[Number]:
+    """Returns the columns "1", "2", ... of a matrix of float32 numbers, NaN if missing, that is given in parts."""
+    totals, counts, total = np.zeros(()), np.zeros((), int), 0
+    for part in parts:
+        missing = np.isnan(part)
+        totals = totals + np.where(missing, 0.0, part).sum(axis=0, dtype=np.float64)
+        counts = counts + (~missing).sum(axis=0)
+        total += len(part)
+    if not counts.all():
+        place = np.flatnonzero(counts == 0)[0]
+        raise ValueError(f"column {str(place + 1)!r} must have known values, got only missing ones.")
+    return [
+        Number(name=str(number), fill=fill, has_missing=bool(count < total))
+        for number, (fill, count) in enumerate(zip((totals / counts).tolist(), counts, strict=True), 1)
+    ]
+
+
+def number_features(values: tf.Tensor, columns: tuple[Number, ...]) -> tuple[tf.Tensor, list[str]]:
+    """Returns the features of all columns of numbers at once, which is faster than one operation for each.
+
+    Args:
+      values: float32 [..., columns], NaN if missing.
+      columns: The columns.
+
+    Returns:
+      float32 [..., features], and the name of the column of each.
+    """
+    missing = tf.math.is_nan(values)
+    filled = tf.where(missing, tf.constant([column.fill for column in columns], tf.float32), values)
+    names = [column.name for column in columns]
+    places = [place for place, column in enumerate(columns) if column.has_missing]
+    if not places:
+        return filled, names
+    flags = tf.cast(tf.gather(missing, places, axis=-1), tf.float32)
+    return tf.concat([filled, flags], axis=-1), names + [names[place] for place in places]

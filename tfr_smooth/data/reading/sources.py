@@ -1,0 +1,111 @@
+"""The documents of an estimator, from whatever it takes: lists, a table, or arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading import arrays, checks
+
+# The arguments that say the same in two ways: as an array, and as the name of a column.
+_ALTERNATIVES = (("qid", "group", "query"), ("y", "label"), ("sample_weight", "weight"))
+
+
+def read_documents(
+    X: Any,
+    given: Mapping[str, Any],
+    *,
+    needs: Sequence[str] = ("label", "query"),
+    **names: Any,
+) -> Lists:
+    """Returns the lists of what an estimator takes, with each value checked once.
+
+    Args:
+      X: `Lists`, a table or a matrix.
+      given: The arrays `y`, `qid`, `group` and `sample_weight`, or None.
+      needs: The roles that must be defined. Without queries, all rows are one list.
+      **names: Columns of the table by role, or None; the label may also be the names of the columns of `y` with their
+        weights.
+
+    Returns:
+      The lists.
+
+    Raises:
+      ValueError: If an argument or value is invalid. The message names the argument, or the column and the row.
+    """
+    names = {role: name for role, name in names.items() if name is not None}
+    both = {**{name: values for name, values in given.items() if values is not None}, **names}
+    if isinstance(X, Lists):
+        if both:
+            raise ValueError(f"`{next(iter(both))}` must not be given with `Lists`, which have roles.")
+        lists = X.without("position")
+    else:
+        lists = _of_columns(X, given, both, needs, names)
+    if "label" in needs and not lists.roles.labels:
+        raise ValueError("`y` or `label` must define the labels, got neither.")
+    if needs and not lists.documents:
+        raise ValueError("`X` must have at least one row, got none.")
+    return lists
+
+
+def _of_columns(
+    X: Any, given: Mapping[str, Any], both: Mapping[str, Any], needs: Sequence[str], names: Mapping[str, Any]
+) -> Lists:
+    for arguments in _ALTERNATIVES:
+        known = [name for name in arguments if name in both]
+        if len(known) > 1 and not isinstance(both[known[-1]], Mapping):
+            raise ValueError(f"Only one of {_quoted(arguments)} must be given, got {_quoted(known)}.")
+    if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
+        raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
+    table = as_table(X)
+    by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
+    if both.keys() & {"qid", "group"}:
+        by_role["query"] = arrays.queries(given.get("qid"), given.get("group"), len(table))
+    elif "query" not in names:
+        if "query" in needs:
+            raise ValueError("`qid`, `group` or `query` must define the queries, got none of them.")
+        by_role["query"] = ("qid", np.zeros(len(table), np.int32))
+    return arrays.lists_of(table, by_role, argument="X", **names)
+
+
+def as_table(X: Any) -> pa.Table:
+    """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as one column."""
+    return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
+
+
+def check_constant(lists: Lists, name: str, what: str, got: str) -> None:
+    """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
+    codes = lists.source[name].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
+    varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
+    if len(varies):
+        raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")
+
+
+def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]) -> Any:
+    """Returns the rows of a table, ranked within each query, as a pandas DataFrame.
+
+    Args:
+      X: The table, or its lists.
+      lists: The lists of the table.
+      scores: [documents], in the order of the lists.
+      names: The names of the columns of scores and ranks.
+    """
+    queries = lists.query_of_document
+    order = np.lexsort((-scores, queries))
+    if isinstance(X, Lists):
+        ranked = lists.to_pandas().iloc[order].copy()
+    else:
+        # The libraries know types that Arrow cannot convert, such as lists of views.
+        frame = X if hasattr(X, "iloc") else X.to_pandas() if hasattr(X, "to_pandas") else as_table(X).to_pandas()
+        ranked = frame.iloc[lists.rows[order]].copy()
+    ranked[names[0]], ranked[names[1]] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
+    return ranked
+
+
+def _quoted(names: Sequence[str]) -> str:
+    *first, last = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} and {last}"

@@ -1,0 +1,186 @@
+"""What a `Ranker` knows of the columns of its tables besides the features: their roles."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, data
+from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns.kinds import check_names
+from tfr_smooth.columns.number import check_differences
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.sources import as_table, check_constant, read_documents
+from tfr_smooth.data.roles import DENSE
+from tfr_smooth.losses.pointwise import PointwiseLoss
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """The roles of the columns of the training table, with which other tables are read.
+
+    Args:
+      roles: By role ("label", "query", "weight", ...), the columns that are not features; for labels of several
+        objectives, their weights by name.
+      features: The features that the user chose; None for all columns without a role.
+      query_features: The features that are the same for all documents of a query.
+    """
+
+    roles: Mapping[str, Any]
+    features: Sequence[str] | None
+    query_features: Sequence[str]
+
+    @classmethod
+    def of(
+        cls, lists: data.Lists, names: Mapping[str, Any], features: Sequence[str] | None, query_features: Sequence[str]
+    ) -> Schema:
+        """Returns the schema of the lists of `fit`.
+
+        Args:
+          lists: The lists.
+          names: The columns by role that the user named, or None; {} for those of the lists.
+          features: The features that the user chose, or None.
+          query_features: The features that are the same for all documents of a query.
+        """
+        given = lists.roles
+        if not names:
+            names = {role: getattr(given, role) for role in ("query", "weight", "propensity")}
+            names = {**names, "label": given.labels[0]}
+            features = given.features  # a table may have the columns that the lists do not have
+        for name in query_features:
+            _arguments.name("query_features", name, () if lists.is_dense else given.features)
+            check_constant(lists, name, "`query_features`", f"{name!r}, which varies in the query of")
+        roles = {role: name for role, name in names.items() if name is not None}
+        if len(given.labels) > 1:
+            weights = given.label_weights or [1.0] * len(given.labels)
+            roles["label"] = dict(zip(given.labels, weights, strict=True))
+        return cls(roles, None if features is None else list(features), list(query_features))
+
+    @property
+    def label_weights(self) -> dict[str, float] | None:
+        """The weights of the labels of several objectives, by name; None for one label."""
+        label = self.roles.get("label")
+        return label if isinstance(label, dict) else None
+
+    def read(
+        self,
+        X: Any,
+        given: Mapping[str, Any],
+        layer: TableFeatures,
+        *,
+        needs: Sequence[str],
+        propensity: str | None = None,
+    ) -> data.Lists:
+        """Returns lists like those of `fit`, with raw values; a table needs only the columns of the needed roles.
+
+        Args:
+          X: `Lists`, a table or a matrix.
+          given: The arrays `y`, `qid` and `group`, or None.
+          layer: The features.
+          needs: The roles that must be defined.
+          propensity: Labels are clicks if the table has this column. None for labels.
+        """
+        names: dict[str, Any] = {}
+        if not isinstance(X, data.Lists):
+            X = as_table(X)
+            if layer.stacked:
+                names["features"] = [DENSE] if DENSE in X.column_names else None
+            elif not checks.is_dense(X):
+                self._check_columns(X.column_names, layer)
+                names["features"] = [column.name for column in layer.columns]
+            for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
+                name = self.roles.get(role) if role in needs else None
+                if any(given.get(argument) is not None for argument in arguments):
+                    name = name if isinstance(name, dict) else None  # the names of the columns of `y`
+                elif name is not None and not set(_columns(name)) <= set(X.column_names):
+                    name = None
+                names[role] = name
+            if propensity in X.column_names:
+                names["propensity"] = propensity
+        elif not layer.stacked and not X.is_dense:
+            self._check_columns(X.source.column_names, layer, X.roles.features)
+        lists = read_documents(X, given, needs=needs, **names)
+        expected = len(self.label_weights or [None])
+        if "label" in needs and len(lists.roles.labels) != expected:
+            raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
+        return layer.raw_lists(lists)
+
+    def _check_columns(self, names: Sequence[str], layer: TableFeatures, features: Sequence[str] = ()) -> None:
+        """Checks that a table has the columns of the features, and no others without a role."""
+        check_names(names, layer.columns)
+        known = {column.name for column in layer.columns}.union(*map(_columns, self.roles.values()))
+        extra = [name for name in features or names if name not in known]
+        if extra and self.features is None:
+            raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
+
+    def read_validation(self, validation: Any, layer: TableFeatures, propensity: str | None) -> data.Lists:
+        """Returns the lists of the argument `validation` of `Ranker.fit`, with raw values."""
+        given = validation if isinstance(validation, tuple) else (validation,)
+        if isinstance(validation, list) or not 1 <= len(given) <= 3:
+            got = f"{type(validation).__name__} of {len(validation)}"
+            raise ValueError(f"`validation` must be a table, `Lists`, or one tuple (X, y, qid), got a {got}.")
+        X, y, qid = (*given, None, None)[:3]
+        try:
+            needs = ["label", "query"]
+            return clicked(self.read(X, {"y": y, "qid": qid}, layer, needs=needs, propensity=propensity))
+        except ValueError as error:
+            raise ValueError(str(error).replace("`X`", "`validation`")) from None
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as JSON values."""
+        return {"roles": dict(self.roles), "features": self.features, "query_features": self.query_features}
+
+
+def clicked(lists: data.Lists) -> data.Lists:
+    """Returns the queries with a click if the labels are clicks with propensities, else all queries."""
+    roles = lists.roles
+    if roles.propensity is None:
+        return lists
+    if len(roles.labels) > 1:
+        raise ValueError(f"`label` must be one column of clicks with `propensity`, got {list(roles.labels)}.")
+    has_click = np.logical_or.reduceat(lists.values(roles.labels[0]) > 0.0, lists.starts[:-1])
+    if not has_click.any():
+        raise ValueError("`label` must have a click with `propensity`, got none.")
+    return lists.take(has_click)
+
+
+def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
+    """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
+    if lists.lengths.max() == 1 and not isinstance(loss, PointwiseLoss):
+        warnings.warn("`X` should have queries of several documents to rank, got one document in each.", stacklevel=3)
+    if not any((lists.values(name) > 0.0).any() for name in lists.roles.labels):
+        raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
+        raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    limit = getattr(loss, "highest_label", np.inf)
+    for name in lists.roles.labels:
+        if (highest := lists.values(name).max()) > limit:
+            raise ValueError(
+                f"`label` must be at most {limit:g} for the gain 2^y - 1 of the loss {loss.name!r}, got {highest:g} in "
+                f"the column {name!r}. Map the labels to grades, or pass gain='linear' to the losses of NDCG."
+            )
+    if not isinstance(X, data.Lists) and not checks.is_table(X):  # The columns of tables check this.
+        for place, numbers in enumerate(np.asarray(X).T):
+            check_differences(f"column {place} of `X`", numbers)
+
+
+def check_validation(lists: data.Lists, argument: str) -> None:
+    """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
+    for name in lists.roles.labels:
+        labels, starts = lists.values(name), lists.starts[:-1]
+        if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
+            return
+    raise ValueError(
+        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
+        "epoch would rank better than another."
+    )
+
+
+def _columns(role: str | Mapping[str, float]) -> list[str]:
+    """Returns the columns of a role."""
+    return [role] if isinstance(role, str) else list(role)
