@@ -3,13 +3,11 @@
 import gzip
 import os
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import LetorFormat, read_letor
-from tfr_smooth.models import Standardize
 
 
 def write(path, text):
@@ -175,26 +173,9 @@ def test_comments_may_be_latin_1(tmp_path):
     assert [text.decode() for text in lists.values("document_id")] == ["caf\u00e9", "\u00e9"]
 
 
-def test_the_error_of_a_missing_value_suggests_the_option(tmp_path):
-    path = write(tmp_path / "a.txt", NULLS)
-    hint = "`LetorFormat(missing={'NULL': VALUE})` reads it as VALUE"
-    assert message_of(path) == f"{path}:1: value of feature 1: 'NULL' is not a finite float32 number; {hint}"
-    assert message_of(path, missing={"NULL": 0}).startswith(f"{path}:4: value of feature 2: 'nan' is not a finite")
-
-
 def test_query_min_counts_omitted_features_as_0(tmp_path):
     path = write(tmp_path / "a.txt", "1 qid:a 1:NULL\n0 qid:a 1:5\n0 qid:a 2:1\n")
     assert read(path, missing={"NULL": "query_min"})["a"][1] == [[0, 0], [5, 0], [0, 1]]
-
-
-def test_normalization_adapts_to_the_replaced_missing_values(tmp_path):
-    path = write(tmp_path / "a.txt", NULLS)
-    layer = Standardize()
-    missing = {"NULL": "query_min", "nan": 0, "-inf": 0}
-    layer.adapt(read_letor(path, format=LetorFormat(missing=missing)).batches(2))
-    features = np.array([[-3, 7, 0], [-3, 8, 0], [4, 7, 0], [1, 0, 0]])
-    np.testing.assert_allclose(layer.mean, features.mean(axis=0), rtol=1e-6)
-    np.testing.assert_allclose(layer.stddev, features.std(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -283,15 +264,6 @@ def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
 )
 def test_bad_options_are_refused(options, message):
     assert_refused(message, LetorFormat, **options)
-
-
-def test_readers_take_only_a_format():
-    assert_refused(
-        "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}.",
-        read_letor,
-        __file__,
-        format={"first_index": 0},
-    )
 
 
 def test_data_and_query_sizes_are_read_from_tensorflow_file_systems(tmp_path):
