@@ -200,18 +200,6 @@ def test_queries_are_sorted_within_pools_of_50_batches():
     assert sorted(sum(batches[:50], [])) == list(range(100))
 
 
-def test_the_partial_batch_has_lists_of_similar_length_that_varies_between_epochs():
-    spreads, means = [], []
-    for epoch in range(8):
-        (few,) = [
-            LENGTHS[batch] for batch in order(grouped(shuffle=True, seed=1, first_epoch=epoch)) if len(batch) < 16
-        ]
-        spreads.append(few.max() / few.min())
-        means.append(few.mean())
-    assert np.median(spreads) < 1.3
-    assert min(means) < 0.8 * np.median(LENGTHS) < 1.2 * np.median(LENGTHS) < max(means)
-
-
 def test_the_partial_batch_may_be_at_any_place_of_the_order_by_length():
     lists = lists_of([1, 1, 5, 5, 9])
     lengths = set()

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -70,27 +69,6 @@ def test_the_expected_weighted_loss_does_not_depend_on_positions(name):
     assert abs(float(biased) / float(expected) - 1.0) > 0.02
 
 
-LABELS = np.array([[2, 0], [0, 1], [1, 0], [0, 3]])
-QUERIES = ["a", "b", "a", "a"]
-FEATURES = np.arange(4.0)[:, np.newaxis]
-
-
-def test_arrays_and_tables_have_a_label_per_objective():
-    frame = pd.DataFrame({"f": FEATURES[:, 0], "q": QUERIES, "relevance": LABELS[:, 0], "purchase": LABELS[:, 1]})
-    weights = np.array([1.0, 2.0, 3.0, 4.0])
-    of_arrays = data.from_arrays(FEATURES, LABELS, QUERIES, weights=weights).batches(2)
-    of_frame = data.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(2)
-    for inputs, labels, *given in (next(iter(of_arrays)), next(iter(of_frame))):
-        np.testing.assert_array_equal(labels, [[[2, 0], [1, 0], [0, 3]], [[0, 1], [-1, -1], [-1, -1]]])
-        np.testing.assert_array_equal(inputs["mask"], [[True] * 3, [True, False, False]])
-        np.testing.assert_array_equal(inputs["features"][:, :, 0], [[0, 2, 3], [1, 0, 0]])
-        assert [each.numpy().tolist() for each in given] in ([], [[[1, 3, 4], [2, 0, 0]]])
-    grouped = data.from_arrays(FEATURES, LABELS, QUERIES).batches(
-        1, list_size=2, shuffle=True, seed=0, group_by_length=True
-    )
-    assert {labels.shape for _, labels in grouped} == {(1, 2, 2)}
-
-
 def many(count=20_000):
     """Lists with the same two documents, of which each label prefers another."""
     labels = np.tile([[1.0, 0.0], [0.0, 2.0]], [count, 1])
@@ -143,25 +121,11 @@ def test_draws_depend_on_seed_and_batch_only_and_resume():
         (lambda: data.draw_labels(many(2), [1.0, -1.0], seed=0), "`weights` must be .* >= 0, got -1.0"),
         (lambda: data.draw_labels(many(2), [1.0, 1.0], seed=-1), "`seed` must be an integer >= 0, got -1"),
         (lambda: data.draw_labels(many(2), [1, 1], seed=0, first_batch=-1), "`first_batch` must be an integer >= 0"),
-        (
-            lambda: data.from_arrays(FEATURES, [[1, 0], [0, -1], [0, 0], [0, 0]], QUERIES).batches(1),
-            "`labels` must be finite float32 numbers >= 0, got -1 in row 1",
-        ),
-        (
-            lambda: data.from_arrays(FEATURES, [[1, 0], [0, 1], [0, np.nan], [0, 0]], QUERIES).batches(1),
-            "`labels` must be finite float32 numbers >= 0, got None in row 2",
-        ),
     ],
 )
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_missing_label_column_is_named():
-    frame = pd.DataFrame({"f": [0.0], "q": [1], "relevance": [1]})
-    with pytest.raises(ValueError, match="`label` must be one of .*, got 'purchase'"):
-        data.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(1)
 
 
 def test_the_lowest_label_of_each_query_is_0_and_differences_are_divided_by_the_temperature():

@@ -160,15 +160,6 @@ def test_a_file_is_finished_before_the_next_one_begins(tmp_path, monkeypatch):
     assert [sum(size > 0 for size in each) for each in sizes] == [0, 1, 2]
 
 
-def test_tensorflow_serving_reads_the_records(tmp_path):
-    input_pb2 = pytest.importorskip("tensorflow_serving.apis.input_pb2", reason="tensorflow-serving-api is missing")
-    (path,) = write_records(from_arrays([[0.5], [1.5]], [1, 0], ["a", "a"]), tmp_path / "r")
-    (record,) = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    parsed = input_pb2.ExampleListWithContext.FromString(record)
-    assert [each.features.feature["features"].float_list.value[:] for each in parsed.examples] == [[0.5], [1.5]]
-    assert parsed.context.features.feature["query_id"].bytes_list.value[:] == [b"a"]
-
-
 def test_files_appear_together_when_all_are_written(tmp_path, monkeypatch):
     lists = from_arrays(np.zeros([3, 1]), None, [1, 2, 3])
     monkeypatch.setattr(record_writer, "_serialized", lambda part, _: [b""] if part.query_ids[0].as_py() < 3 else 1 / 0)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tfr_smooth.data import read_letor
 from tfr_smooth.data.reading import synthetic
 from tfr_smooth.data.reading.synthetic import write_synthetic_letor
 
@@ -21,24 +22,10 @@ class Data(NamedTuple):
 
 
 def parse(path):
-    """A deliberately naive reader: every line must have every part in its place."""
-    features, labels, names = [], [], []
-    document = 0
-    for line in path.read_text(encoding="ascii").splitlines():
-        columns, _, doc_id = line.partition(" #docid = ")
-        label, qid, *pairs = columns.split(" ")
-        key, _, name = qid.partition(":")
-        document = document + 1 if names and names[-1] == name else 0
-        assert (key, doc_id) == ("qid", f"{name}-d{document:03d}")
-        indices, values = zip(*(pair.split(":") for pair in pairs), strict=True)
-        assert [int(index) for index in indices] == list(range(1, len(pairs) + 1))
-        labels.append(int(label))
-        names.append(name)
-        features.append([float(value) for value in values])
-    starts = [i for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
-    lengths = np.diff([*starts, len(names)])
-    queries = np.repeat(np.arange(len(lengths)), lengths)
-    return Data(np.array(features), np.array(labels), queries, lengths, [names[i] for i in starts])
+    lists = read_letor(path, cache_dir=path.parent / "cache")
+    queries = np.repeat(np.arange(len(lists)), lists.lengths)
+    names = lists.query_ids.to_pylist()
+    return Data(lists.values("features"), lists.values("label").astype(int), queries, lists.lengths, names)
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,7 @@ def zstd(content):
     return sink.getvalue().to_pybytes()
 
 
-PACKERS = {
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".zst": zstd,
-}
+PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
 @pytest.fixture(params=PACKERS)

@@ -178,16 +178,16 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
 
     def pack(arrays: list[tf.Tensor]) -> tuple[Any, ...]:
         *arrays, mask = arrays
-        found = {**dict(zip(names[:inputs], arrays, strict=False)), "mask": mask}
+        features = {**dict(zip(names[:inputs], arrays, strict=False)), "mask": mask}
         labels = arrays[inputs : inputs + len(roles.labels)]
         if not labels:
-            return found, tf.where(mask, 0.0, -1.0)
+            return features, tf.where(mask, 0.0, -1.0)
         labels = labels[0] if len(labels) == 1 else tf.stack(labels, axis=2)
         others = arrays[inputs + len(roles.labels) :]
         weights = others[0] if roles.weight is not None else None
         if roles.propensity is not None:
             weights = tf.math.divide_no_nan(tf.ones_like(others[-1]) if weights is None else weights, others[-1])
-        return (found, labels) if weights is None else (found, labels, weights)
+        return (features, labels) if weights is None else (features, labels, weights)
 
     return parts, pack
 
@@ -220,22 +220,22 @@ class _Mapped:
         places = np.zeros(mask.shape, np.int64)
         places[mask] = self._lists.rows_of(queries, lengths)
         rows, padding = places.reshape(-1), ~mask
-        found = []
+        arrays = []
         for part in self._parts:
             if part.per_list:
-                found.append(part.values(queries))
+                arrays.append(part.values(queries))
                 continue
             values = part.values(rows)
             values = values.reshape(*mask.shape, *values.shape[1:])
             if not values.flags.writeable:
                 values = values.copy()
             values[padding] = part.fill
-            found.append(values)
-        self._read += sum(array.nbytes for array in found) + len(queries) * len(found) * _PAGES
+            arrays.append(values)
+        self._read += sum(array.nbytes for array in arrays) + len(queries) * len(arrays) * _PAGES
         if self._read > _RELEASED:
             self._read = 0
             self._lists.release()
-        return [*found, mask]
+        return [*arrays, mask]
 
 
 class _Portable:
@@ -253,14 +253,14 @@ class _Portable:
         longest = self._list_size or tf.reduce_max(lengths)
         mask = tf.sequence_mask(lengths, longest)
         rows = tf.where(mask, tf.gather(self._starts, queries)[:, None] + tf.range(longest, dtype=tf.int64), 0)
-        found = []
+        arrays = []
         for part, constant in zip(self._parts, self._constants, strict=True):
             if part.per_list:
-                found.append(tf.gather(constant, queries))
+                arrays.append(tf.gather(constant, queries))
                 continue
             real = tf.reshape(mask, [-1, longest, *[1] * (constant.shape.rank - 1)])
-            found.append(tf.where(real, tf.gather(constant, rows), tf.cast(part.fill, constant.dtype)))
-        return [*found, mask]
+            arrays.append(tf.where(real, tf.gather(constant, rows), tf.cast(part.fill, constant.dtype)))
+        return [*arrays, mask]
 
 
 def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -46,13 +46,13 @@ def dense_column(matrix: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values, matrix.shape[1])
 
 
-def update_hash(found: Any, column: Any) -> None:
+def update_hash(checksum: Any, column: Any) -> None:
     """Adds a column to a hash of `hashlib`, without what Arrow stores for missing values."""
-    found.update(str(column.type).encode())
+    checksum.update(str(column.type).encode())
     for start in range(0, len(column), _HASHED):
         part = column.slice(start, _HASHED)
-        found.update(part.is_valid().to_numpy(zero_copy_only=False))
-        found.update(pa.record_batch([part.drop_null()], names=["values"]).serialize())
+        checksum.update(part.is_valid().to_numpy(zero_copy_only=False))
+        checksum.update(pa.record_batch([part.drop_null()], names=["values"]).serialize())
 
 
 class ColumnValues:
@@ -95,13 +95,13 @@ class ColumnValues:
         """Returns the values of rows, int64 [n]."""
         parts = self._by_chunk(rows)
         if self._matrices is not None and self.width is not None:
-            found = _aligned(len(rows), self.width)
+            values = _aligned(len(rows), self.width)
             if len(parts) == 1:  # one copy
                 ((chunk, _, inside),) = parts
-                return np.take(self._matrices[chunk], inside, axis=0, out=found, mode="clip")
+                return np.take(self._matrices[chunk], inside, axis=0, out=values, mode="clip")
             for chunk, places, inside in parts:
-                found[places] = self._matrices[chunk][inside]
-            return found
+                values[places] = self._matrices[chunk][inside]
+            return values
         taken = [self._chunks[chunk].take(pa.array(inside)) for chunk, _, inside in parts]
         if len(parts) == 1:
             return self._final(taken[0])
@@ -115,12 +115,12 @@ class ColumnValues:
         chunks = np.searchsorted(self._ends, rows, side="right")
         order = np.argsort(chunks, kind="stable")
         groups = np.split(order, np.flatnonzero(np.diff(chunks[order])) + 1)
-        found = []
+        parts = []
         for places in groups:
             chunk = int(chunks[places[0]]) if len(places) else 0
             first = self._ends[chunk] - len(self._chunks[chunk])
-            found.append((chunk, places, rows[places] - first))
-        return found
+            parts.append((chunk, places, rows[places] - first))
+        return parts
 
     def _final(self, array: pa.Array) -> np.ndarray:
         if self.width is not None:
@@ -129,11 +129,10 @@ class ColumnValues:
         if not self.is_set:
             return array.to_numpy() if self.dtype == np.int32 else _as_numpy(array)
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(False)
-        found = np.full(
-            (len(array), max(1, lengths.max(initial=0))), b"" if self.dtype == object else np.nan, self.dtype
-        )
-        found[np.arange(found.shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
-        return found
+        shape, fill = (len(array), max(1, lengths.max(initial=0))), b"" if self.dtype == object else np.nan
+        padded = np.full(shape, fill, self.dtype)
+        padded[np.arange(shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
+        return padded
 
 
 def number_matrix(table: pa.Table, names: Sequence[str], rows: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from tfr_smooth import _files
 from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading.text_files import state_of
 from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
@@ -115,7 +116,7 @@ def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None
             return None
         for name in _FILES:
             *state, checksum = entry["files"][name]
-            if state != _state(folder / name) and checksum != _checksum(folder / name):
+            if state != state_of(os.fspath(folder / name))[1:] and checksum != _checksum(folder / name):
                 raise ValueError(name)
         documents, pages = _mapped(folder / _FILES[0])
         queries, _ = _mapped(folder / _FILES[1])
@@ -126,11 +127,6 @@ def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None
         warnings.warn(f"{folder}: the files are damaged ({error}) and are written again.", stacklevel=4)
         return None
     return Lists(documents, roles, query_ids=queries["query"].combine_chunks(), lengths=lengths, pages=pages)
-
-
-def _state(path: Path) -> list[int]:
-    state = path.stat()
-    return [state.st_size, state.st_mtime_ns]
 
 
 def _mapped(path: Path) -> tuple[pa.Table, mmap.mmap]:
@@ -182,7 +178,7 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)
-        files = {name: [*_state(folder / name), _checksum(folder / name)] for name in _FILES}
+        files = {name: [*state_of(os.fspath(folder / name))[1:], _checksum(folder / name)] for name in _FILES}
         text = json.dumps({"described": described, "files": files})
         _files.write_text(folder / "lists.json", [text])
     except BaseException:

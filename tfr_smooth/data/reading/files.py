@@ -24,14 +24,13 @@ from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths
 from tfr_smooth.data.roles import RoleNames, Roles
 
+# By the ending of a file.
 _FORMATS = {
-    "parquet": "parquet",
     "pq": "parquet",
-    "feather": "feather",
     "arrow": "feather",
     "ipc": "feather",
-    "csv": "csv",
-}  # by the ending of a file
+    **{name: name for name in ("parquet", "feather", "csv")},
+}
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
 _PATTERN = re.compile(r"[*?\[]")

@@ -6,15 +6,13 @@ so query ids may contain any other text.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import functools
 import itertools
 import numbers
+import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent import futures
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +25,9 @@ from tfr_smooth.data.reading.conversion import by_size
 from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
 
 QUERY_MIN = "query_min"
-# Parser threads. More gain nothing, as a single thread splits the files into lines.
-_WORKERS = min(os.cpu_count() or 1, 4)
 _BLOCK_BYTES = 1 << 18
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
-_MAX_INDEX_DIGITS = 9
-_END = 10**_MAX_INDEX_DIGITS
+_MAX_INDEX = 2**31 - 1
 # A "#" inside a query id starts no comment.
 _LINE = re.compile(rb"\s*([^\s:#]+(?!\S))?\s*(qid:\S*)?\s*([^#]*)#?(.*)", re.DOTALL)
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
@@ -83,12 +78,6 @@ class LetorFormat:
         object.__setattr__(self, "missing", _checked_missing(self.missing))
         _arguments.boolean("labeled", self.labeled)
 
-    @functools.cached_property
-    def replaced(self) -> dict[bytes, float]:
-        """Token to its replacement, NaN for "query_min"."""
-        values = self.missing or {}
-        return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
-
 
 def _checked_missing(missing: Any) -> dict[str, float | str] | None:
     if missing is None:
@@ -137,7 +126,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | None = None) -> Iterator[Block]:
-    """Yields the documents of ranking files in file order, parsed by threads that run a few blocks ahead.
+    """Yields the documents of ranking files in file order.
 
     Args:
       paths: The files in reading order.
@@ -147,40 +136,28 @@ def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | N
     Raises:
       ValueError: If the input is malformed (`path:line: problem`).
 
-    Linear time in the size of the files. Memory holds a few blocks of 256 kB of text, and the query ids.
+    Linear time in the size of the files. Memory holds 256 kB of text, and the query ids.
     """
     seen: set[bytes] = set()
     ids = itertools.count()  # of queries with only a size
-    with futures.ThreadPoolExecutor(_WORKERS) as pool:
-        for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
-            lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
-            parse = functools.partial(_parse, path, format, sizes_file is not None, num_features)
-            blocks: Iterator[Block] = (block for block in _in_order(pool, parse, lines) if block.heads)
-            if sizes_file is not None:
-                blocks = _by_size(path, blocks, sizes_file, ids)
-            last = None
-            for block in blocks:
-                for head in block.heads:
-                    if head.query_id != last:
-                        last = head.query_id
-                        if last in seen:
-                            expected = "its lines must be contiguous in one file"
-                            raise ValueError(f"{path}:{head.number}: duplicate query {_shown(last)}: {expected}")
-                        seen.add(last)
-                yield block
-            if last is None:
-                raise ValueError(f"{path}: the file has no documents")
-
-
-def _in_order(pool: futures.Executor, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Yields the results of a function for items in their order, computed a few items ahead."""
-    pending: collections.deque[futures.Future[Any]] = collections.deque()
-    for item in items:
-        pending.append(pool.submit(function, item))
-        if len(pending) > 2 * _WORKERS:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
+    for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
+        lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
+        parsed = (_parse(path, format, sizes_file is not None, num_features, part) for part in lines)  # noqa: B023
+        blocks: Iterator[Block] = (block for block in parsed if block.heads)
+        if sizes_file is not None:
+            blocks = _by_size(path, blocks, sizes_file, ids)
+        last = None
+        for block in blocks:
+            for head in block.heads:
+                if head.query_id != last:
+                    last = head.query_id
+                    if last in seen:
+                        expected = "its lines must be contiguous in one file"
+                        raise ValueError(f"{path}:{head.number}: duplicate query {_shown(last)}: {expected}")
+                    seen.add(last)
+            yield block
+        if last is None:
+            raise ValueError(f"{path}: the file has no documents")
 
 
 def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, counter: Iterator[int]) -> Iterator[Block]:
@@ -218,14 +195,14 @@ def _sizes_beside(path: str) -> str | None:
     """Returns the file of query sizes next to a file without query ids; None if there is none."""
     root, ending = os.path.splitext(path)
     roots = [path, root] if ending in COMPRESSED else [path]
-    found = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
-    if not found or _has_query_ids(path):
+    files = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
+    if not files or _has_query_ids(path):
         return None
-    if len(found) > 1:
+    if len(files) > 1:
         raise ValueError(
-            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
+            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {files}."
         )
-    return found[0]
+    return files[0]
 
 
 def _has_query_ids(path: str) -> bool:
@@ -255,20 +232,19 @@ def _parse(
     path: str, format: LetorFormat, sized: bool, num_features: int | None, lines: Iterable[tuple[int, bytes]]
 ) -> Block:
     """Parses lines; the error is that of the first bad one."""
-    heads, problem = [], ""
-    for number, line in lines:
-        try:
+    heads: list[Head] = []
+    try:
+        for number, line in lines:
             head = parse_head(line, number, format, sized=sized)
-        except ValueError as error:
-            problem = f"{path}:{number}: {error}"
-            break
-        if head is not None:
-            heads.append(head)
-    block = _parse_pairs(heads, format)
-    if block is None or (num_features is not None and block.width > num_features):
-        block = _parse_checked(path, heads, format, num_features)
-    if problem:
-        raise ValueError(problem)
+            if head is not None:
+                heads.append(head)
+        block = _parse_features(heads, format)
+        if num_features is not None and block.width > num_features:
+            raise ValueError(f"feature index exceeds num_features={num_features}")
+    except ValueError as error:
+        problems = ((head.number, _problem(head.features, format, num_features)) for head in heads)
+        number, problem = next(filter(operator.itemgetter(1), problems), (number, str(error)))
+        raise ValueError(f"{path}:{number}: {problem}") from None
     return block
 
 
@@ -328,79 +304,64 @@ def _document_id(text: bytes) -> bytes:
     return text
 
 
-def _parse_pairs(heads: list[Head], format: LetorFormat) -> Block | None:
-    """Returns the features of documents, fast; None for text that only `_parse_checked` can read or describe.
+def _parse_features(heads: list[Head], format: LetorFormat) -> Block:
+    """Returns the features of documents, read as a CSV file with one pair `index:value` on each line.
 
-    As a CSV file with one pair `index:value` on each line, which releases Python's lock for other threads.
+    Numbers are those that Python has; an index may be hexadecimal, too.
+
+    Raises:
+      ValueError: If one is malformed; `_problem` says which.
     """
-    text = b"\n".join([head.features for head in heads]).translate(_ONE_PER_LINE)
+    # The first line is for files without any; it is dropped.
+    text = b"1:0\n" + b"\n".join([head.features for head in heads]).translate(_ONE_PER_LINE)
     kinds = {"index": pa.int32(), "value": pa.string() if format.missing else pa.float64()}
-    if b"x" in text.lower():  # Arrow reads hexadecimal numbers.
-        return None
-    try:
-        pairs = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(use_threads=False, column_names=[*kinds]),
-            csv.ParseOptions(delimiter=":", quote_char=False),
-            csv.ConvertOptions(column_types=kinds, null_values=[]),
-        )
-        values = pairs["value"]
-        if format.missing:
-            token = pc.index_in(values, pa.array(list(format.missing)))
-            values = pc.if_else(token.is_null(), values, "0").cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    index = pairs["index"].to_numpy().astype(np.int64)
-    rows = np.repeat(np.arange(len(heads)), [head.features.count(b":") for head in heads])
-    known = values.to_numpy()
-    # `not (<=)` also catches NaN.
-    if index.min() < format.first_index or index.max() >= _END or not np.abs(known).max() <= _FLOAT32_MAX:
-        return None
-    flat = rows * (index.max() + 1) + index
-    if not (np.diff(flat) > 0).all() and len(np.unique(flat)) < len(flat):
-        return None
+    pairs = csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(use_threads=False, column_names=[*kinds]),
+        csv.ParseOptions(delimiter=":", quote_char=False),
+        csv.ConvertOptions(column_types=kinds, null_values=[]),
+    )
+    values, is_token = pairs["value"], np.False_
     if format.missing:
-        replaced = np.array([*format.replaced.values(), 0.0])[pc.fill_null(token, -1).to_numpy()]
-        known = np.where(token.is_null().to_numpy(), known, replaced)
-    return Block(heads, rows, index - format.first_index, known)
+        numbers = ["nan" if number == QUERY_MIN else repr(number) for number in format.missing.values()]
+        tokens = pc.index_in(values, pa.array([*format.missing]))
+        values = pc.coalesce(pc.take(pa.array(numbers), tokens), values).cast(pa.float64())
+        is_token = tokens.is_valid().to_numpy()[1:]
+    known = values.to_numpy()[1:]
+    places = pairs["index"].to_numpy()[1:] - np.int64(format.first_index)
+    rows = np.repeat(np.arange(len(heads)), [head.features.count(b":") for head in heads])
+    block = Block(heads, rows, places, known)
+    flat = rows * block.width + places
+    if (places < 0).any() or not (is_token | (np.abs(known) <= _FLOAT32_MAX)).all():  # which is False for NaN
+        raise ValueError("an index or a value is out of range")
+    if not (np.diff(flat) > 0).all() and len(np.unique(flat)) < len(flat):
+        raise ValueError("duplicate feature index")
+    return block
 
 
-def _parse_checked(path: str, heads: list[Head], format: LetorFormat, num_features: int | None) -> Block:
-    """Returns the features of documents; checks each piece."""
-    rows: list[int] = []
-    places: list[int] = []
-    values: list[float] = []
-    for row, head in enumerate(heads):
-        try:
-            found = _parse_row(head.features, format)
-            if num_features is not None and max(found, default=0) - format.first_index >= num_features:
-                from_0 = " (indices start at 0)" if format.first_index == 0 else ""
-                raise ValueError(f"feature index {max(found)} exceeds num_features={num_features}{from_0}")
-        except ValueError as error:
-            raise ValueError(f"{path}:{head.number}: {error}") from None
-        rows += [row] * len(found)
-        places += found
-        values += found.values()
-    return Block(heads, np.array(rows, int), np.array(places, int) - format.first_index, np.array(values))
-
-
-def _parse_row(features: bytes, format: LetorFormat) -> dict[int, float]:
-    """Returns the values by index."""
-    first = format.first_index
-    found: dict[int, float] = {}
+def _problem(features: bytes, format: LetorFormat, num_features: int | None) -> str:
+    """Returns what is wrong with the features of a document; "" if nothing is."""
+    first, indices = format.first_index, set[int]()
     for piece in features.split():
-        index_text, colon, value_text = piece.partition(b":")
+        index, colon, value = piece.partition(b":")
         if not colon:
-            raise ValueError(f"expected 'index:value', got {_shown(piece)}")
-        index = int(index_text) if index_text.isdigit() and len(index_text) <= _MAX_INDEX_DIGITS else -1
-        if index < first:
-            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
-            raise ValueError(f"feature index {_shown(index_text)} is not an integer from {first} to {_END - 1}{hint}")
-        if index in found:
-            raise ValueError(f"duplicate feature index {index}")
-        value = format.replaced.get(value_text)
-        found[index] = _parse_value(value_text, index) if value is None else value
-    return found
+            return f"expected 'index:value', got {_shown(piece)}"
+        number = int(index) if index.isdigit() and len(index) <= len(str(_MAX_INDEX)) else -1
+        if not first <= number <= _MAX_INDEX:
+            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if number == 0 else ""
+            return f"feature index {_shown(index)} is not an integer from {first} to {_MAX_INDEX}{hint}"
+        if number in indices:
+            return f"duplicate feature index {number}"
+        indices.add(number)
+        token = value.decode(errors="replace")
+        if token not in (format.missing or {}) and _float32(value) is None:
+            is_word = len(value) < 20 and not set(value) & set(b":0123456789")
+            hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_word else ""
+            return f"value of feature {number}: {_shown(value)} is not a finite float32 number{hint}"
+    if num_features is not None and max(indices, default=0) - first >= num_features:
+        from_0 = " (indices start at 0)" if first == 0 else ""
+        return f"feature index {max(indices)} exceeds num_features={num_features}{from_0}"
+    return ""
 
 
 def _parse_label(text: bytes) -> float:
@@ -412,16 +373,6 @@ def _parse_label(text: bytes) -> float:
         hint = "`LetorFormat(labeled=False)` reads documents without labels"
         raise ValueError(f"label {_shown(text)} is negative, which marks padding; {hint}")
     return label
-
-
-def _parse_value(text: bytes, index: int) -> float:
-    value = _float32(text)
-    if value is None:
-        is_token = b":" not in text and not any(byte in b"0123456789" for byte in text)
-        token = text.decode(errors="replace")
-        hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_token and len(text) < 20 else ""
-        raise ValueError(f"value of feature {index}: {_shown(text)} is not a finite float32 number{hint}")
-    return value
 
 
 def _float32(text: bytes) -> float | None:

@@ -69,8 +69,8 @@ def elwc_message() -> tuple[bytes, Any]:
     declared.field.add(name="context", number=2, type=field.TYPE_BYTES, label=field.LABEL_OPTIONAL)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
-    return b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), found
+    elwc_class = message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
+    return b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), elwc_class
 
 
 def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -169,8 +169,11 @@ def read_records(
     scalars = set(chosen.columns) - (set() if stack else set(chosen.features))
 
     def used(features: dict[str, _Feature]) -> dict[str, _Feature]:
-        single = {name: each._replace(is_scalar=each.size == 1) for name, each in features.items() if name in scalars}
-        return {name: single.get(name, each) for name, each in features.items() if name in chosen.columns}
+        return {
+            name: feature._replace(is_scalar=feature.size == 1) if name in scalars else feature
+            for name, feature in features.items()
+            if name in chosen.columns
+        }
 
     context, examples = used(context), used(examples)
     settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
@@ -190,21 +193,21 @@ def _chosen(
 
 def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
     """Returns the features of specs of `tf.io`."""
-    found = {}
+    features = {}
     for name, spec in specs.items():
         ragged = isinstance(spec, tf.io.RaggedFeature) and not spec.partitions and spec.value_key in (None, name)
         if ragged or isinstance(spec, tf.io.VarLenFeature):
-            found[name] = _Feature(tf.as_dtype(spec.dtype))
+            features[name] = _Feature(tf.as_dtype(spec.dtype))
             continue
         shape = tf.TensorShape(spec.shape) if isinstance(spec, tf.io.FixedLenFeature) else tf.TensorShape(None)
         if shape.rank not in (0, 1) or not shape.num_elements():
             expected = "FixedLenFeature of shape [] or [n], VarLenFeature or RaggedFeature without partitions"
             raise ValueError(f"`{argument}` must contain {expected}, got {name!r}: {spec!r}.")
         default = spec.default_value
-        found[name] = _Feature(
+        features[name] = _Feature(
             tf.as_dtype(spec.dtype), shape.num_elements(), shape.rank == 0, default, required=default is None
         )
-    return found
+    return features
 
 
 def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Feature]]:
@@ -229,16 +232,16 @@ def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[
     """Returns the features of the context and of each document, in Python."""
     try:
         if kind == "elwc":
-            found = elwc_message()[1].FromString(record)
-            context, *examples = map(tf.train.Example.FromString, [found.context, *found.examples])
-            return context.features.feature, [each.features.feature for each in examples]
+            elwc = elwc_message()[1].FromString(record)
+            context, *examples = map(tf.train.Example.FromString, [elwc.context, *elwc.examples])
+            return context.features.feature, [example.features.feature for example in examples]
         sequence = tf.train.SequenceExample.FromString(record)
     except message.DecodeError:
         raise ValueError(f"must be a record of the kind {kind!r}.") from None
-    steps = {name: each.feature for name, each in sequence.feature_lists.feature_list.items()}
-    rows = range(max(map(len, steps.values()), default=0))
+    steps = sequence.feature_lists.feature_list
+    rows = range(max((len(values.feature) for values in steps.values()), default=0))
     return sequence.context.feature, [
-        {name: each[row] for name, each in steps.items() if row < len(each)} for row in rows
+        {name: values.feature[row] for name, values in steps.items() if row < len(values.feature)} for row in rows
     ]
 
 
@@ -252,13 +255,13 @@ def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
             if kind is not None:
                 kinds.setdefault(name, kind)
                 sizes.setdefault(name, set()).add(len(getattr(feature, kind).value))
-    found = {}
+    features = {}
     for name in sorted(kinds, key=lambda name: [int(e) if e.isdecimal() else e for e in re.split(r"(\d+)", name)]):
         dtype, (size, *others) = VALUE_LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
         is_set = others or size == 0 or (size > 1 and dtype == tf.string)
         # Vectors have no missing values.
-        found[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
-    return found
+        features[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
+    return features
 
 
 def compression(path: str | os.PathLike[str]) -> str:
@@ -337,18 +340,18 @@ class _Reader(NamedTuple):
     def _parse_elwc(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
         sizes, contexts, examples = decode_lists(records)
         documents = tf.boolean_mask(examples, tf.sequence_mask(sizes, tf.shape(examples)[1]))
-        found = [
+        parsed = [
             tf.io.parse_example(serialized, _ragged(features)) if features else {}
             for serialized, features in ((contexts, self.context), (documents, self.examples))
         ]
-        return sizes.numpy(), *({name: _flat(values) for name, values in part.items()} for part in found)
+        return sizes.numpy(), *({name: _flat(values) for name, values in part.items()} for part in parsed)
 
     def _parse_sequences(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
-        contexts, found, _ = tf.io.parse_sequence_example(records, _ragged(self.context), _ragged(self.examples))
-        lengths = {name: values.row_lengths().numpy() for name, values in found.items()}
+        contexts, steps, _ = tf.io.parse_sequence_example(records, _ragged(self.context), _ragged(self.examples))
+        lengths = {name: values.row_lengths().numpy() for name, values in steps.items()}
         sizes = np.max([*lengths.values()], axis=0)
         documents = {}
-        for name, values in found.items():
+        for name, values in steps.items():
             if ((lengths[name] != sizes) & (lengths[name] != 0)).any():
                 raise ValueError(f"feature {name!r} must have {sizes.max()} documents, got {lengths[name].min()}.")
             flat, counts = _flat(values.values)

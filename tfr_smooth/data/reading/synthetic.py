@@ -12,19 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tfr_smooth import _arguments, _files
 
-Array = NDArray[np.float64]
-
 # The file names in LETOR folds.
 _FILES = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
-_CORE = 8  # features 1..8 have specific roles, see `write_synthetic_letor`
-_FILLERS = ("copy", "mix", "noise", "heavy", "misleading", "copy", "mix", "constant")
-_MAX_SEED = 2**32 - 1  # the limit of RandomState
-# A document's label is the number of these thresholds that its noisy relevance reaches.
-_THRESHOLDS = (1.3, 2.1, 2.9, 3.7)
 
 
 def write_synthetic_letor(
@@ -90,90 +82,64 @@ def write_synthetic_letor(
       >>> line.split()[1]
       'qid:q20'
     """
-    seed = _arguments.integer("seed", seed, least=0, most=_MAX_SEED)
+    seed = _arguments.integer("seed", seed, least=0, most=2**32 - 1)  # the limit of RandomState
     if not isinstance(num_queries, (tuple, list)) or len(num_queries) != 3:
         raise ValueError(f"`num_queries` must be three integers (train, valid, test), got {num_queries!r}.")
     counts = [_arguments.integer("num_queries", count, least=2) for count in num_queries]
-    num_features = _arguments.integer("num_features", num_features, least=_CORE + len(_FILLERS))
+    num_features = _arguments.integer("num_features", num_features, least=16)
     max_documents = _arguments.integer("max_documents", max_documents, least=2)
 
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / file for name, file in _FILES.items()}
-    first_query = 0
-    for index, (path, count) in enumerate(zip(paths.values(), counts, strict=True)):
+    paths = {part: folder / file for part, file in _FILES.items()}
+    for number, path in enumerate(paths.values()):
         # One random stream per file: the size of a file does not change the numbers in the other files.
-        random = np.random.RandomState([seed, index])
-        _files.write_text(path, _lines(*_sample(random, count, num_features, max_documents), first_query))
-        first_query += count
+        random = np.random.RandomState([seed, number])
+        queries = np.arange(counts[number]) + sum(counts[:number])
+        _files.write_text(path, _lines(random, queries, num_features, max_documents))
     return paths
 
 
-def _bell(random: np.random.RandomState, size: int) -> Array:
-    """Draws approximately normal values with mean 0 and variance 1."""
-    u = random.random_sample((4, size))
-    return (u[0] + u[1] + u[2] + u[3] - 2.0) * np.sqrt(3.0)
-
-
-def _sample(
-    random: np.random.RandomState, queries: int, num_features: int, max_documents: int
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Returns features [documents, features], labels [documents] and the documents of each query of one file."""
-    u, v = random.random_sample((2, queries))
-    lengths = 1 + np.floor(0.6 * max_documents * u * v).astype(np.int64)
+def _lines(random: np.random.RandomState, queries: np.ndarray, num_features: int, max_documents: int) -> Iterator[str]:
+    """Yields the documents of queries with these numbers."""
+    u, v = random.random_sample((2, len(queries)))
+    lengths = 1 + np.floor(0.6 * max_documents * u * v).astype(int)
     lengths[:2] = 1, max_documents
-    query = np.repeat(np.arange(queries), lengths)
-    documents = len(query)
+    places = np.concatenate([np.arange(length) for length in lengths])
 
-    def noise() -> Array:
-        return _bell(random, documents)
+    def noise(size: int = len(places)) -> np.ndarray:
+        u = random.random_sample((4, size))
+        return (u[0] + u[1] + u[2] + u[3] - 2.0) * np.sqrt(3.0)
 
-    def offset() -> Array:
-        return _bell(random, queries)[query]
-
-    def misleading() -> Array:
-        return 2.0 * (generosity + offset()) - 0.5 * z[4] + 0.5 * noise()
+    def offset() -> np.ndarray:
+        return np.repeat(noise(len(queries)), lengths)
 
     intent, generosity = offset(), offset()
     z = [noise() for _ in range(5)]
-    bump = 1.0 / (1.0 + 6.0 * (z[0] - 0.7) * (z[0] - 0.7))
-    relevance = 3.0 * bump + z[1] * z[2] + intent * z[3] + 0.4 * z[4]
+    relevance = 3.0 / (1.0 + 6.0 * (z[0] - 0.7) * (z[0] - 0.7)) + z[1] * z[2] + intent * z[3] + 0.4 * z[4]
     graded = relevance + 1.5 * generosity - 0.7 + 0.4 * noise()
-    labels = np.searchsorted(_THRESHOLDS, graded, side="right").astype(np.int64)
+    labels = np.searchsorted((1.3, 2.1, 2.9, 3.7), graded, side="right")
 
-    columns = [z[i] + 0.2 * offset() for i in range(4)]
-    columns.append(50.0 * z[4] * np.abs(z[4]) + 50.0 * offset())
-    columns += [intent, generosity + offset(), misleading()]
-    scale = (1.0, 1.0, 1.0, 1.0, 100.0)
-    for i in range(num_features - _CORE):
-        kind = _FILLERS[i % len(_FILLERS)]
-        a, b = i % 5, (i + 2) % 5
-        if kind == "copy":
-            column = columns[a] + 0.1 * scale[a] * noise()
-        elif kind == "mix":
-            column = columns[a] / scale[a] + columns[b] / scale[b] + 0.3 * noise()
-        elif kind == "noise":
-            column = noise() + offset()
-        elif kind == "heavy":
-            u = random.random_sample(documents)
-            column = u / (1.001 - u)
-        elif kind == "misleading":
-            column = misleading()
-        else:
-            column = np.ones(documents)
-        columns.append(column)
-    return np.stack(columns, axis=1), labels, lengths
+    x = [z[i] + 0.2 * offset() for i in range(4)] + [50.0 * z[4] * np.abs(z[4]) + 50.0 * offset()]
+    scales = (1.0, 1.0, 1.0, 1.0, 100.0)
 
+    def copy(a: int, _: int) -> np.ndarray:
+        return x[a] + 0.1 * scales[a] * noise()
 
-def _lines(features: Array, labels: NDArray[np.int64], lengths: NDArray[np.int64], first_query: int) -> Iterator[str]:
-    """Yields the text of each query."""
+    def mix(a: int, b: int) -> np.ndarray:
+        return x[a] / scales[a] + x[b] / scales[b] + 0.3 * noise()
+
+    def misleading(*_: int) -> np.ndarray:
+        return 2.0 * (generosity + offset()) - 0.5 * z[4] + 0.5 * noise()
+
+    def heavy(*_: int) -> np.ndarray:
+        u = random.random_sample(len(places))
+        return u / (1.001 - u)
+
+    others = (copy, mix, lambda *_: noise() + offset(), heavy, misleading, copy, mix, lambda *_: np.ones(len(places)))
+    x += [intent, generosity + offset(), misleading()]
+    x += [others[i % 8](i % 5, (i + 2) % 5) for i in range(num_features - 8)]
     # Formatting one document at a time is much faster than one value at a time.
-    row = " ".join(f"{i}:%.4f" for i in range(1, features.shape[1] + 1))
-    start = 0
-    for query, length in enumerate(lengths.tolist(), first_query):
-        rows = zip(labels[start : start + length].tolist(), features[start : start + length].tolist(), strict=True)
-        start += length
-        yield "".join(
-            f"{label} qid:q{query} {row % tuple(values)} #docid = q{query}-d{document:03d}\n"
-            for document, (label, values) in enumerate(rows)
-        )
+    line = "%d qid:q%d " + " ".join(f"{i}:%.4f" for i in range(1, num_features + 1)) + " #docid = q%d-d%03d\n"
+    rows = zip(np.repeat(queries, lengths), places, labels, np.stack(x, axis=1).tolist(), strict=True)
+    return (line % (label, query, *values, query, place) for query, place, label, values in rows)

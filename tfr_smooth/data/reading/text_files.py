@@ -43,7 +43,7 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
       ['a.txt', 'b.txt']
     """
     patterns: Any = [file_pattern] if isinstance(file_pattern, (str, os.PathLike)) else file_pattern
-    are_paths = isinstance(patterns, (list, tuple)) and all(isinstance(each, (str, os.PathLike)) for each in patterns)
+    are_paths = isinstance(patterns, (list, tuple)) and all(isinstance(name, (str, os.PathLike)) for name in patterns)
     if not are_paths or not patterns:
         raise ValueError(f"`{argument}` must be a path, a pattern or a list of these, got {file_pattern!r}.")
     paths: list[str] = []
@@ -66,8 +66,8 @@ def _matches(name: str) -> list[str]:
     # The name of an existing file is taken literally, even with "[" in it.
     if is_file(name):
         return [name]
-    found = tf.io.gfile.glob(name) if _is_remote(name) else glob.glob(name, recursive=True)
-    return sorted(filter(is_file, found))
+    matches = tf.io.gfile.glob(name) if _is_remote(name) else glob.glob(name, recursive=True)
+    return sorted(filter(is_file, matches))
 
 
 def _is_remote(path: str) -> bool:
@@ -111,8 +111,8 @@ def state_of(path: str) -> list[Any]:
     """Returns the full name, size and modification time of a file, or a hash of its content if the time is unknown."""
     if not _is_remote(path):
         return [os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns]
-    found = tf.io.gfile.stat(path)
-    return [path, found.length, found.mtime_nsec or digest([path])]
+    info = tf.io.gfile.stat(path)
+    return [path, info.length, info.mtime_nsec or digest([path])]
 
 
 def digest(paths: Iterable[str]) -> str:
@@ -129,10 +129,10 @@ def digest(paths: Iterable[str]) -> str:
       >>> data.digest([])
       'e3b0c44298fc1c14'
     """
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in paths:
         with _open(path) as file:
             while chunk := file.read(1 << 20):
-                found.update(chunk)
-        found.update(b"end of a file")
-    return found.hexdigest()[:16]
+                checksum.update(chunk)
+        checksum.update(b"end of a file")
+    return checksum.hexdigest()[:16]
