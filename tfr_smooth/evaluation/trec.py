@@ -324,13 +324,14 @@ def evaluate_rows(
     codes = ids.dictionary_encode()
     inverse, names = codes.indices.to_numpy(), [str(value) for value in codes.dictionary.to_pylist()]
     order = np.argsort(inverse, kind="stable")
-    found = []
-    for number, rows in enumerate(np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)):
-        found.append(ScoredQuery(str(number), document_names([""] * len(rows)), labels[rows], scores[rows]))
-    values = trec_eval_by_query(found, measures)
+    scored = [
+        ScoredQuery(names[inverse[rows[0]]], document_names([""] * len(rows)), labels[rows], scores[rows])
+        for rows in np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
+    ]
+    values = trec_eval_by_query(scored, measures)
     if not by_query:
         return estimates(values)
-    return {name: {names[int(number)]: each[name] for number, each in values.items()} for name in values["0"]}
+    return {name: {query: of_query[name] for query, of_query in values.items()} for name in values[names[0]]}
 
 
 def estimates(by_query: dict[str, dict[str, float]]) -> dict[str, Estimate]:
