@@ -269,7 +269,7 @@ def weights_from_keras(sample_weight: Any, y_true: Any, labels: tf.Tensor, mask:
 def _shaped_weights(sample_weight: Any, labels: tf.Tensor) -> tf.Tensor:
     """Returns the weights as [batch, list] or [batch, 1]."""
     weights = squeezed(tf.cast(tf.convert_to_tensor(sample_weight), labels.dtype))
-    shape, (batch, longest) = weights.shape, labels.shape
+    shape, (batch, longest) = weights.shape, labels.shape[:2]
     if shape.rank == 0:
         return tf.fill([tf.shape(labels)[0], 1], weights)
     if shape.rank is None:
@@ -285,7 +285,7 @@ def _shaped_weights(sample_weight: Any, labels: tf.Tensor) -> tf.Tensor:
         return tf.ensure_shape(weights, [batch, 1])
     if weights.shape[1] is None:  # It may turn out to be 1 at run time.
         weights *= tf.ones([1, tf.where(tf.equal(tf.shape(weights)[1], 1), tf.shape(labels)[1], 1)], weights.dtype)
-    return tf.ensure_shape(weights, labels.shape)
+    return tf.ensure_shape(weights, labels.shape[:2])
 
 
 def list_weights(sample_weight: Any, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
