@@ -38,13 +38,6 @@ def test_the_first_document_may_have_no_features(tmp_path):
     np.testing.assert_array_equal(features["features"], [[[0.0, 0.0]], [[0.0, 0.5]]])
 
 
-def test_files_without_features_are_refused(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("1 qid:1\n")
-    with pytest.raises(ValueError, match="`file_pattern` must match files with features"):
-        read_letor(path)
-
-
 def test_lists_are_written_as_the_text_that_they_were_read_from(tmp_path):
     text = (
         "2 qid:x 1:0.5 2:0 3:3.4028234663852886e+38 #docid = d1\n0 qid:x 1:-1 2:1e-05 3:0\n1 qid:\u00e9 1:7 2:0 3:0\n"

@@ -207,11 +207,8 @@ def _sizes_beside(path: str) -> str | None:
 
 def _has_query_ids(path: str) -> bool:
     """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
-    for _, line in numbered_lines(path):
-        label, query, features, _ = _words(line)
-        if label or query or features:
-            return query is not None
-    return True
+    lines = (_words(line) for _, line in numbered_lines(path))
+    return next((query is not None for label, query, features, _ in lines if label or query or features), True)
 
 
 def _read_sizes(path: str) -> Iterator[int]:
@@ -366,12 +363,11 @@ def _problem(features: bytes, format: LetorFormat, num_features: int | None) -> 
 
 def _parse_label(text: bytes) -> float:
     label = _float32(text)
-    if label is None:
-        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if b":" in text else ""
-        raise ValueError(f"label {_shown(text)} is not a finite float32 number{hint}")
-    if label < 0:
-        hint = "`LetorFormat(labeled=False)` reads documents without labels"
-        raise ValueError(f"label {_shown(text)} is negative, which marks padding; {hint}")
+    if label is None or label < 0:
+        problem = "is not a finite float32 number" if label is None else "is negative, which marks padding"
+        is_other = label is not None or b":" in text
+        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if is_other else ""
+        raise ValueError(f"label {_shown(text)} {problem}{hint}")
     return label
 
 
