@@ -25,8 +25,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, numbers.Real) and not isinstance(value, (int, float)):  # such as a fraction
         return float(value)
     if type(value) is dict:
-        inner = {name: plain(part) for name, part in value.items()}
-        return inner if any(part is not value[name] for name, part in inner.items()) else value
+        # Names are text, as those of columns are in Arrow and in files.
+        inner = {str(name): plain(part) for name, part in value.items()}
+        same = all(isinstance(name, str) and part is inner[name] for name, part in value.items())
+        return value if same else inner
     if type(value) in (list, tuple):
         parts = type(value)(map(plain, value))
         return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value

@@ -117,9 +117,7 @@ def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query:
       measures: The names of the measures.
       by_query: Whether to return the value of each query in place of means.
     """
-    queries, results = lists.query_of_document, {}
-    if by_query:
-        queries = np.array(lists.query_ids.to_pylist(), object)[queries]
+    queries, results = np.array(lists.query_ids.to_pylist(), object)[lists.query_of_document], {}
     for name in lists.roles.labels:
         prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
         of_label = evaluate_rows(lists.values(name), scores, queries, measures, by_query=by_query)

@@ -135,3 +135,22 @@ def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, me
     scorer = ranker.fit(FRAME, **ROLES).model_.scorer
     bias = scorer.tower[-1].bias
     assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias
+
+
+@pytest.mark.parametrize("name", [lambda place, name: place, lambda place, name: ("table", name)], ids=["int", "tuple"])
+def test_names_of_columns_may_be_of_any_type(name):
+    names = {column: name(place, column) for place, column in enumerate(FRAME)}
+    other = FRAME.copy()
+    other.columns = pd.Index([names[column] for column in FRAME], tupleize_cols=False)
+    options = {"kinds": {names["price"]: "number"}}
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(other, label=names["label"], query=names["query"])
+    expected = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
+    np.testing.assert_array_equal(ranker.predict(other), expected.predict(FRAME))
+    assert ranker.score(other) == expected.score(FRAME)
+
+
+def test_messages_about_a_query_have_its_id():
+    frame = FRAME.assign(label=np.where(FRAME["query"] == "search 3", 0.5, FRAME["label"]))
+    ranker = tfr_smooth.Ranker(**QUICK).fit(frame, **ROLES)
+    with pytest.raises(ValueError, match="`labels` of query 'search 3' must be whole numbers"):
+        ranker.evaluate(frame)

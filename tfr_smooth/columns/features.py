@@ -162,7 +162,7 @@ class TableFeatures(tf.keras.layers.Layer):
           ValueError: As for `learn`.
         """
         most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
-        given = {_arguments.name("kinds", name, table.column_names): kind for name, kind in (kinds or {}).items()}
+        given = {_arguments.name("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
         for name, kind in given.items():
             if isinstance(kind, tf.keras.layers.Layer):
                 encoders[name], given[name] = kind, f"encoded:{kind.width}"

@@ -48,18 +48,19 @@ class Schema:
           query_features: The features that are the same for all documents of a query.
         """
         given = lists.roles
+        found = {**{role: getattr(given, role) for role in ("query", "weight", "propensity")}, "label": given.labels[0]}
         if not names:
-            names = {role: getattr(given, role) for role in ("query", "weight", "propensity")}
-            names = {**names, "label": given.labels[0]}
             features = given.features  # a table may have the columns that the lists do not have
+            names = found
+        query_features = list(map(str, query_features))
         for name in query_features:
             _arguments.name("query_features", name, () if lists.is_dense else given.features)
             check_constant(lists, name, "`query_features`", f"{name!r}, which varies in the query of")
-        roles = {role: name for role, name in names.items() if name is not None}
+        roles: dict[str, Any] = {role: found[role] for role, name in names.items() if name is not None}
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)
             roles["label"] = dict(zip(given.labels, weights, strict=True))
-        return cls(roles, None if features is None else list(features), list(query_features))
+        return cls(roles, None if features is None else list(map(str, features)), query_features)
 
     @property
     def label_weights(self) -> dict[str, float] | None:
@@ -100,7 +101,7 @@ class Schema:
                 elif name is not None and not set(_columns(name)) <= set(X.column_names):
                     name = None
                 names[role] = name
-            if propensity in X.column_names:
+            if str(propensity) in X.column_names:
                 names["propensity"] = propensity
         elif not layer.stacked and not X.is_dense:
             self._check_columns(X.source.column_names, layer, X.roles.features)
