@@ -45,24 +45,3 @@ def test_later_ranks_after_a_certain_stop_have_no_gradient():
     # A stop at rank 1 gains 1 instead of 1/2; a stop at rank 2 gains 1/2 instead of the sum of later ranks.
     expected = [[0.5, 0.5 - (0.5 / 3.0 + 0.5 / 4.0), 0.0, 0.0]]
     np.testing.assert_allclose(tape.gradient(value, probabilities), expected, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_second_derivatives_equal_finite_differences_where_factors_are_zero():
-    probabilities = tf.constant([[0.2, 1.0, 0.5, 1.0, 0.0, 0.3]], tf.float64)
-    weights = np.random.RandomState(0).randn(6)
-
-    def gradient(probabilities):
-        with tf.GradientTape() as tape:
-            tape.watch(probabilities)
-            total = tf.reduce_sum(weights * exclusive_product(probabilities))
-        return tape.gradient(total, probabilities)
-
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(probabilities)
-        first = gradient(probabilities)
-    second = tape.jacobian(first, probabilities, experimental_use_pfor=False)[0, :, 0]
-    for rank in range(6):  # Linear in each probability, so exact.
-        step = np.eye(6)[rank]
-        difference = (gradient(probabilities + step) - gradient(probabilities))[0]
-        np.testing.assert_allclose(second[:, rank], difference, atol=1e-12)

@@ -133,7 +133,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         """
         if type(self).weighted is RankingLoss.weighted:
             raise NotImplementedError(f"{type(self).__name__} does not define `compute`.")
-        return self.weighted(labels, scores, mask, tf.ones_like(labels[:, :1]))
+        return self.weighted(labels, scores, mask, tf.ones([tf.shape(labels)[0], 1], labels.dtype))
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Computes the weighted loss of each list; by default, its loss times `list_weights`.
