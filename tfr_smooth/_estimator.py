@@ -108,6 +108,18 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
         checked_measures(params["select_by"], argument="select_by", more=more)
 
 
+def check_validation(lists: Any, argument: str) -> None:
+    """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
+    for name in lists.roles.labels:
+        labels, starts = lists.values(name), lists.starts[:-1]
+        if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
+            return
+    raise ValueError(
+        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
+        "epoch would rank better than another."
+    )
+
+
 def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:
     """Returns trec_eval's measures of scores, for several labels of each by LABEL/MEASURE.
 

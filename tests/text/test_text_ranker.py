@@ -158,6 +158,11 @@ def test_bad_tables_are_refused(checkpoint, table, change, message):
         make(checkpoint).fit(change(table.reset_index(drop=True)), query_id="query_id")
 
 
+def test_validation_queries_that_cannot_select_an_epoch_are_refused(checkpoint, table):
+    with pytest.raises(ValueError, match="`validation` must have a query with documents of different labels"):
+        make(checkpoint).fit(table, query_id="query_id", validation=table.assign(label=1))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

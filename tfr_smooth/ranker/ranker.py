@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, digest, evaluated, fitting
+from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
-from tfr_smooth.ranker.schema import Schema, check_training, check_validation, clicked
+from tfr_smooth.ranker.schema import Schema, check_training, clicked
 
 _CHUNK = 1 << 12  # rows that are scored at once
 

@@ -170,18 +170,6 @@ def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> Non
             check_differences(f"column {place} of `X`", numbers)
 
 
-def check_validation(lists: data.Lists, argument: str) -> None:
-    """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
-    for name in lists.roles.labels:
-        labels, starts = lists.values(name), lists.starts[:-1]
-        if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
-            return
-    raise ValueError(
-        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
-        "epoch would rank better than another."
-    )
-
-
 def _columns(role: str | Mapping[str, float]) -> list[str]:
     """Returns the columns of a role."""
     return [role] if isinstance(role, str) else list(role)

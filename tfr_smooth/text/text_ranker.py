@@ -16,7 +16,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, training
-from tfr_smooth._estimator import Estimator, check_shared, digest, evaluated, fitting, loss_of, settings_of
+from tfr_smooth._estimator import (
+    Estimator,
+    check_shared,
+    check_validation,
+    digest,
+    evaluated,
+    fitting,
+    loss_of,
+    settings_of,
+)
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -180,6 +189,8 @@ class TextRanker(Estimator):
             valid = text_lists.lists_of(validation, columns, labeled=True)
         elif p["validation_fraction"]:
             train, valid = train.split(p["validation_fraction"], seed=p["seed"])
+        if valid is not None:
+            check_validation(valid, "validation_fraction" if validation is None else "validation")
         self._check_patience(valid)
         strategy = strategy or training.get_strategy("none")
         with strategy.scope():
