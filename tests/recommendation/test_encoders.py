@@ -120,7 +120,7 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
     recommender = fitted
     if kind != "numbers":
         columns = {"title": "text"} if kind == "text" else None
-        recommender = recommendation.Recommender(**LARGER, columns=columns)
+        recommender = recommendation.Recommender(**LARGER, kinds=columns)
         recommender.fit(cold, items=pa.Table.from_pandas(table(kind)))
     assert of_cold_items(recommender) > 0.7
     top = recommender.recommend(cold.user_ids, topn=2)
@@ -170,7 +170,7 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
         ),
         ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
         ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
-        ({"columns": {"z": "id"}}, {"items": table()}, "^`columns` must be one of 'x0'.* got 'z'"),
+        ({"kinds": {"z": "id"}}, {"items": table()}, "^`kinds` must be one of 'x0'.* got 'z'"),
         ({"item_encoder": encoder(5)}, {"items": table()}, "same size, .* got 4 for users and 5 for items"),
         (
             {"item_encoder": tf.keras.layers.Reshape([2, 4])},

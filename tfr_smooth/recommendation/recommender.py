@@ -57,7 +57,7 @@ class Recommender(Estimator):
       validation_fraction: Fraction of each user's items that `fit` holds out without `validation`, in [0, 1). 0 trains
         on all items and uses the last epoch of each stage.
       refit: Whether to train again with all items.
-      columns: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
+      kinds: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
         or "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`.
       id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
         the vector of their features.
@@ -123,7 +123,7 @@ class Recommender(Estimator):
         patience: int | None = 10,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        columns: Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
         id_factors: bool = False,
         history_items: str | None = None,
         history_length: int = 50,
@@ -198,7 +198,7 @@ class Recommender(Estimator):
             old, columns = init_model.interactions_, init_model._columns
             ids = [ids_after(*pair) for pair in zip([old.user_ids, old.item_ids], ids, strict=True)]
         given = {"users": (users, user_id), "items": (items, item_id)}
-        ids, found = tables.read_all(given, ids, p["columns"] or {}, columns)
+        ids, found = tables.read_all(given, ids, p["kinds"] or {}, columns)
         train = whole = interactions.renumbered(*ids)
         if init_model is not None:
             before = old.renumbered(*ids)

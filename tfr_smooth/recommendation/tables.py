@@ -71,7 +71,7 @@ def read_all(
         all_ids.append(known)
     names = [column.name for table in found.values() if table is not None for column in table.columns]
     for name in kinds:
-        _arguments.name("columns", name, names)
+        _arguments.name("kinds", name, names)
     return all_ids, found
 
 
