@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tfr_smooth import models, serving
-from tfr_smooth.columns import Boolean, Category, Column, Date, Number, TableFeatures, infer_columns
+from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, infer_columns
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
@@ -224,7 +224,7 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
 @pytest.mark.slow
 def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
     columns = [
-        Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
+        Number(name="price (USD)", fill=2.0, has_missing=True),
         Category(name="class", categories=("a", "ä")),
         Date(name="day", fill=19000.0),
     ]

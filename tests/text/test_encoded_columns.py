@@ -70,7 +70,7 @@ def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(ranker, 
     program = (
         "import pandas as pd, tfr_smooth; "
         f"ranker = tfr_smooth.Ranker.load('{tmp_path}/ranker.keras'); "
-        f"print(*ranker.predict(pd.read_pickle('{tmp_path}/frame')), ranker.get_params()['columns'])"
+        f"print(*ranker.predict(pd.read_pickle('{tmp_path}/frame')), ranker.get_params()['kinds'])"
     )
     printed = helpers.check_run("-c", program).split()
     np.testing.assert_allclose(np.array(printed[:5], float), scores[:5], rtol=1e-4, atol=1e-5)

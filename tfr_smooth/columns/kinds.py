@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import column_values
-from tfr_smooth.data.reading.checks import Where, refuse
+from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length
 
 KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
 _MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
@@ -267,6 +267,7 @@ def learn_column(
         column.
     """
     where, chosen = Where(f"column {name!r}"), None if rows is None else pa.array(rows)
+    values = vectors_of_one_length(values)  # readers of files see parts of a column only
     taken = value_type(values.type)
     if not taken:
         raise ValueError(f"{where} must be numbers, booleans, text or dates, got the type {values.type}.")
@@ -309,6 +310,7 @@ def raw_values(column: Column, values: Any) -> Any:
     Raises:
       ValueError: If a value is of another type. The message names the column and the row.
     """
+    values = vectors_of_one_length(values)
     where, taken = Where(f"column {column.name!r}"), value_type(values.type)
     if taken in column.accepts and (taken != "vector" or values.type.list_size == (column.shape or [0])[0]):
         return column.raw(where, values, column.option)

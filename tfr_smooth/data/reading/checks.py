@@ -282,6 +282,16 @@ def _document_ids(where: Where, column: Any) -> Any:
     return column if is_text(column.type) else id_text(where, column)
 
 
+def vectors_of_one_length(column: Any) -> Any:
+    """Returns sets of numbers as vectors if they have one size, and other columns as they are."""
+    if not (is_set(column.type) and is_number(column.type.value_type)):
+        return column
+    lengths = pc.min_max(pc.list_value_length(column)).as_py()
+    if lengths["min"] != lengths["max"] or not lengths["min"]:
+        return column
+    return column.cast(pa.list_(column.type.value_type, lengths["min"]))
+
+
 def feature(where: Where, column: Any, part: bool = False) -> Any:
     """Returns a feature column, which must have finite or missing values, in a type of `Lists`.
 
@@ -300,10 +310,8 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         return pa.chunked_array([pa.nulls(len(column), pa.float32())])
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
-    elif not part and is_set(kind) and is_number(kind.value_type):
-        lengths = pc.min_max(pc.list_value_length(column)).as_py()
-        if lengths["min"] == lengths["max"] and lengths["min"]:
-            column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors
+    elif not part:
+        column = vectors_of_one_length(column)
     kind = column.type
     values = kind.value_type if is_list else kind
     good = is_number(values) or (is_text(values) and not pa.types.is_fixed_size_list(kind))

@@ -7,12 +7,11 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
-from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
 from typing_extensions import Unpack
 
@@ -23,6 +22,9 @@ from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths
 from tfr_smooth.data.roles import RoleNames, Roles
+
+if TYPE_CHECKING:
+    from pyarrow import dataset as arrow_dataset
 
 # By the ending of a file.
 _FORMATS = {
@@ -141,6 +143,8 @@ def _types(files: arrow_dataset.FileSystemDataset) -> dict[str, pa.DataType]:
 
 def _dataset(source: FilePattern, format: str | None, filesystem: Any) -> arrow_dataset.FileSystemDataset:
     """Opens paths, patterns and folders."""
+    from pyarrow import dataset as arrow_dataset  # imports pandas if it can
+
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     paths: list[str] = []
     for path in [os.fspath(path) for path in sources]:
@@ -195,6 +199,8 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
     is_empty = True
     options: dict[str, Any] = {"columns": roles.columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
     if files.format.default_extname == "parquet":
+        from pyarrow import dataset as arrow_dataset
+
         # By default, whole row groups are read ahead.
         scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         options["fragment_scan_options"] = scan
