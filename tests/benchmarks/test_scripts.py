@@ -92,7 +92,7 @@ def test_the_published_growth_is_that_of_the_stored_report(tmp_path):
 
 
 def test_calibration_is_measured_for_each_loss_and_method(tmp_path):
-    folds = helpers.write_folds(tmp_path / "data", num_queries=(20, 12, 12), max_documents=8)
+    folds = helpers.write_folds(tmp_path / "data", num_queries=(20, 40, 12), max_documents=8)
     flags = [f"--data={folds}", f"--output={tmp_path / 'scores'}", "--seeds=1", "--hidden=4", "--epochs=2"]
     printed = helpers.check_run("benchmarks/calibration.py", *flags)
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| ", printed, re.M)

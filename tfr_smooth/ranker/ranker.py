@@ -228,10 +228,10 @@ class Ranker(Estimator):
         train, valid = prepared, None
         if held_out is not None:
             train, valid = prepared.take(training_queries), prepared.take(held_out)
-            check_validation(valid, "validation_fraction")
+            check_validation(valid, "validation_fraction", p["select_by"])
         elif validation is not None:
             valid = schema.read_validation(validation, layer, propensity)
-            check_validation(valid, "validation")
+            check_validation(valid, "validation", p["select_by"])
             if checkpoint_dir is not None:
                 settings["validation"] = valid.digest()
             valid = layer.transform(valid)

@@ -190,7 +190,7 @@ class TextRanker(Estimator):
         elif p["validation_fraction"]:
             train, valid = train.split(p["validation_fraction"], seed=p["seed"])
         if valid is not None:
-            check_validation(valid, "validation_fraction" if validation is None else "validation")
+            check_validation(valid, "validation_fraction" if validation is None else "validation", p["select_by"])
         self._check_patience(valid)
         strategy = strategy or training.get_strategy("none")
         with strategy.scope():

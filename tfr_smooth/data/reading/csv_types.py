@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, dataset
+from pyarrow import csv
 
 from tfr_smooth.data.reading.checks import Where, refuse
+
+if TYPE_CHECKING:
+    from pyarrow import dataset  # which imports pandas if it can
 
 _MISSING = pa.array(csv.ConvertOptions().null_values)
 ID = pa.large_string()  # the type of ids; other text is `pa.string()`
