@@ -14,7 +14,7 @@ from tfr_smooth.data.reading.checks import Where, refuse
 if TYPE_CHECKING:
     from pyarrow import dataset  # which imports pandas if it can
 
-_MISSING = pa.array(csv.ConvertOptions().null_values)
+_MISSING = csv.ConvertOptions().null_values
 ID = pa.large_string()  # the type of ids; other text is `pa.string()`
 _SECONDS, _NANOSECONDS = pa.timestamp("s"), pa.timestamp("ns")
 # The types to try where values do not have a type; then, they are text.
@@ -80,7 +80,7 @@ def _converted(texts: Any, kind: pa.DataType) -> Any:
     if kind == ID:
         trimmed = pc.utf8_trim_whitespace(texts)
         return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
-    known = pc.utf8_trim_whitespace(pc.if_else(pc.is_in(texts, _MISSING), None, texts))
+    known = pc.utf8_trim_whitespace(pc.if_else(pc.is_in(texts, pa.array(_MISSING)), None, texts))
     if kind in (pa.int64(), pa.float64()) and pc.any(pc.match_substring_regex(known, r"^[+-]?0\d")).as_py():
         return None
     try:
@@ -91,7 +91,7 @@ def _converted(texts: Any, kind: pa.DataType) -> Any:
 
 def _check_commas(where: Where, texts: Any) -> None:
     """Refuses a column of numbers some of which have decimal commas."""
-    known = pc.if_else(pc.is_in(texts, _MISSING), None, texts)
+    known = pc.if_else(pc.is_in(texts, pa.array(_MISSING)), None, texts)
     row = pc.index(pc.match_substring_regex(known, _COMMA), True).as_py()
     if row >= 0 and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py():
         hint = "numbers with decimal points (pandas.read_csv has the option `decimal` for commas; pass its table)"
