@@ -110,15 +110,16 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
 
 def check_validation(lists: Any, argument: str, select_by: str) -> None:
     """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
-    for name in lists.roles.labels if select_by != "last" else ():
+    if select_by == "last":
+        return
+    for name in lists.roles.labels:
         labels, starts = lists.values(name), lists.starts[:-1]
         if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
             return
-    if select_by != "last":
-        raise ValueError(
-            f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
-            "epoch would rank better than another. Pass more queries, or select_by='last'."
-        )
+    raise ValueError(
+        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
+        "epoch would rank better than another. Pass more queries, or select_by='last'."
+    )
 
 
 def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:

@@ -99,11 +99,6 @@ def test_a_table_without_anything_to_learn_is_refused(change):
         )
 
 
-def test_patience_without_validation_warns():
-    with pytest.warns(UserWarning, match="`patience` has no effect without `validation`"):
-        tfr_smooth.Ranker(**QUICK, patience=1).fit(FRAME, **ROLES)
-
-
 @pytest.mark.parametrize("name", ["features", "query_id", "doc_id"])
 def test_a_column_of_vectors_may_have_any_name(name):
     frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})

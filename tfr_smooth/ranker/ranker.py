@@ -130,9 +130,10 @@ class Ranker(Estimator):
         self._take(locals())
         self._make_plan()
 
-    def _make_plan(self, *known: Any) -> TrainingPlan:
+    def _make_plan(self, schema: Schema | None = None, num_queries: int | None = None) -> TrainingPlan:
         """Returns the plan of the arguments, with what is known of the training queries."""
-        return TrainingPlan(dict(self._params), self._loss_options, *known)
+        weights = None if schema is None or schema.label_weights is None else tuple(schema.label_weights.values())
+        return TrainingPlan(dict(self._params), self._loss_options, weights, num_queries)
 
     @property
     def loss_(self) -> tf.keras.losses.Loss:
@@ -213,8 +214,7 @@ class Ranker(Estimator):
         else:
             init_model._fitted()
             schema = init_model._schema
-        label_weights = None if schema.label_weights is None else tuple(schema.label_weights.values())
-        plan = self._make_plan(label_weights, len(training_queries))
+        plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
             options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
@@ -329,8 +329,7 @@ class Ranker(Estimator):
         self.features_, self._schema = model.table_features, Schema(**content["schema"])
         if encoders := self.features_.encoders:
             self._params["kinds"] = {**self._params["kinds"], **encoders}
-        weights = self._schema.label_weights
-        self._plan = self._make_plan(None if weights is None else tuple(weights.values()))
+        self._plan = self._make_plan(self._schema)
         self._take_scorer(model.scorer)
 
     def _epochs(self, plan: TrainingPlan, layer: TableFeatures, lists: data.Lists, finished: int) -> tf.data.Dataset:
