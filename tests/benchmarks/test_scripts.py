@@ -50,6 +50,33 @@ def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
         assert max(map(float, re.findall(r"\d+\.\d+", text))) > 0.0 and len(printed.splitlines()) >= 2
 
 
+def test_the_checks_for_gpus_pass_on_a_cpu_and_write_their_results(tmp_path):
+    parts = ["model", "right0", "replicas", "estimators", "agree"]
+    arguments = [f"--results={tmp_path}", "--small", f"--parts={','.join(parts)}"]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
+    printed = helpers.check_run(ROOT / "benchmarks" / "gpu.py", *arguments, PYTHONPATH=path)
+    assert "All checks passed." in printed
+    rows = {part: json.loads((tmp_path / f"{part}_cpu.json").read_text(encoding="utf-8")) for part in parts}
+    assert {"gradient", "value"} <= set(rows["right0"][0]) and rows["replicas"][0]["weights"] <= 1e-6
+    assert {row["model"] for row in rows["agree"]} == {"ranker", "recommender"}
+
+
+def test_a_difference_or_an_error_fails_the_checks_for_gpus(tmp_path):
+    (tmp_path / "right0_gpu.json").write_text('[{"mode": "graph", "value": 0.0, "gradient": 1.0}, {"value": NaN}]')
+    (tmp_path / "text_gpu.json").write_text('[{"error": "ended after 1 s"}, {"rows": 1}]')
+    script = f"""
+import sys
+import gpu
+from absl import flags
+flags.FLAGS(["gpu.py", "--results={tmp_path}"])
+print(len(list(gpu.failures())))
+"""
+    path = tmp_path / "run.py"
+    path.write_text(script)
+    printed = helpers.check_run(path, PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")]))
+    assert printed.split()[-1] == "3"
+
+
 # Two sides that take 2 and 6 ms on a simulated clock.
 RACE = """
 import time
