@@ -43,9 +43,8 @@ def _expected(name, features, mask):
         elif name in ("standardize", "quantiles"):
             y = (x - train.mean(axis=0)) / train.std(axis=0)
             if name == "quantiles":
-                levels = np.linspace(0.0, 1.0, 9)
-                knots = np.quantile(train, levels, axis=0)
-                shares = [np.interp(x[i], knots[:, i], levels) for i in range(len(x))]
+                levels = np.linspace(0.0, 1.0, len(train))  # fewer documents than segments
+                shares = [np.interp(x[i], np.sort(train[:, i]), levels) for i in range(len(x))]
                 y = np.concatenate([np.clip(y, -10.0, 10.0), np.sqrt(3.0) * (2.0 * np.array(shares) - 1.0)])
         else:
             y = np.sign(x) * np.log(1 + np.abs(x))
@@ -74,10 +73,34 @@ def test_quantiles_of_ties_are_their_lowest_and_those_of_a_constant_are_zero():
     new = np.float32([[-1.0, 0.0, 1e-3, 1.5, 2.0, 9.0], [7.0, 8.0, -3e38, 7.0, 7.0, 7.0]]).T
     values, quantiles = np.split(layer(new[np.newaxis]).numpy()[0], 2, axis=1)
     assert np.isfinite(values).all() and np.abs(values).max() <= 10.0
-    knots = np.unique(np.quantile(features[0, :, 0], np.linspace(0.0, 1.0, 9)))
-    assert quantiles[0, 0] == quantiles[1, 0] < quantiles[2, 0] < quantiles[3, 0] < quantiles[4, 0] <= quantiles[5, 0]
-    assert knots[0] == 0.0 and quantiles[5, 0] == pytest.approx(-quantiles[0, 0])
+    shares = np.array([0.0, 0.0, 1e-3, 1.5, 2.0, 3.0]) / 3.0  # four values
+    np.testing.assert_allclose(quantiles[:, 0], np.sqrt(3.0) * (2.0 * shares - 1.0), rtol=1e-5)
     assert not quantiles[:, 1].any()
+
+
+def _heavy_tails(size):
+    return np.concatenate([[-1e30, 1e30], np.linspace(1.0, 2.0, size)])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        (np.linspace(0.0, 1.0, 4097), [-1.0, 0.0, 0.1, 0.5, 0.77, 1.0, 2.0], [0.0, 0.0, 0.1, 0.5, 0.77, 1.0, 1.0]),
+        # The value 0 counts for 1/16, the others for 15/16.
+        (np.append(np.zeros(39_900), 1.0 + np.arange(3000) / 3000), [0.0, 1.0, 1.5, 2.0], [0.0, 1 / 16, 17 / 32, 1.0]),
+        (np.append(np.zeros(990), np.ones(10)), [-1.0, 0.0, 0.25, 1.0, 3.0], [0.0, 0.0, 0.25, 1.0, 1.0]),
+        (np.repeat(np.arange(17.0) ** 2, np.arange(17) ** 3 + 1), [0.0, 1.0, 81.0, 256.0], [0.0, 1 / 16, 9 / 16, 1.0]),
+        (np.full(100, 3.0), [-1.0, 3.0, 4.0], [0.5, 0.5, 0.5]),
+        (_heavy_tails(32_000), [-3e38, 1.25, 1.5, 1.75, 3e38], [0.0, 0.25, 0.5, 0.75, 1.0]),
+        (np.float32([-3.4e38, 3.4e38]), [-3.4e38, 3.4e38], [0.0, 1.0]),
+    ],
+    ids=["uniform", "zeros", "two values", "17 values", "constant", "heavy tails", "largest"],
+)
+def test_quantiles_count_no_value_for_more_than_a_segment(column, values, expected):
+    layer = Quantiles()
+    layer.adapt([{"features": column[np.newaxis, :, np.newaxis]}])
+    quantiles = layer(tf.constant(values)[tf.newaxis, :, tf.newaxis])[0, :, 1]
+    np.testing.assert_allclose(quantiles, np.sqrt(3.0) * (2.0 * np.array(expected) - 1.0), atol=2e-3)
 
 
 def test_quantiles_of_more_documents_than_the_sample_are_those_of_all(monkeypatch):

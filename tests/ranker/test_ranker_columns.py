@@ -181,7 +181,7 @@ def test_a_training_continues_with_new_data():
     np.testing.assert_allclose(still.predict(frame), first.predict(frame), rtol=1e-4, atol=1e-5)
     turned = frame.assign(label=1 - frame["label"])
     second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, label="label", query="query", init_model=first)
-    assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.05
+    assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.02
     assert second.features_.columns == first.features_.columns
     with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
         tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, label="label", query="query", init_model=first)

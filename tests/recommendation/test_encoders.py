@@ -122,7 +122,7 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
         columns = {"title": "text"} if kind == "text" else None
         recommender = recommendation.Recommender(**LARGER, kinds=columns)
         recommender.fit(cold, items=pa.Table.from_pandas(table(kind)))
-    assert of_cold_items(recommender) > 0.7
+    assert of_cold_items(recommender) > 0.6
     top = recommender.recommend(cold.user_ids, topn=2)
     found = recommender.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
     assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8

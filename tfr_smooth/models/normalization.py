@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.models.moments import Moments
+from tfr_smooth.models.quantile_curves import Sample, quantile_curve
 
-_SEGMENTS = 8  # of the piecewise linear quantiles
-_STEEPEST = 1e30  # The product of a finite slope and no difference is 0.
+_SEGMENTS = 16  # of the piecewise linear quantiles
 _SAMPLED = 1 << 15  # documents that quantiles are computed from
 _LARGEST = 10.0  # standard deviations
 
@@ -243,9 +243,10 @@ class Quantiles(Standardize):
     $$y = \left[\mathrm{clip}\Big(\frac{x - \mathrm{mean}}{\mathrm{stddev}}, -10, 10\Big), \;
       \sqrt{3} \, (2 q(x) - 1)\right]$$
 
-    q(x) is the fraction of the training documents with lower values. It is linear between the 1/8 quantiles of up to
-    32,768 documents, which are drawn at random. A network learns steps and heavy tails faster from quantiles, and
-    linear effects faster from values.
+    q(x) is the fraction of the training documents with lower values, where no value counts for more than 1/16: a
+    feature that is mostly zero has segments for its other values, and one of up to 17 values has a step for each. q is
+    linear between at most 17 values of up to 32,768 documents, which are drawn at random. A network learns steps and
+    heavy tails faster from quantiles, and linear effects faster from values.
 
     Args:
       dtype: Dtype policy of the layer; the computation uses float32.
@@ -287,18 +288,11 @@ class Quantiles(Standardize):
         Args:
           parts: Arrays [documents, F], float64, with at least one document.
         """
-        sample = _Sample(_SAMPLED)
+        sample = Sample(_SAMPLED)
         super().learn(map(sample.add, parts))
-        quantiles = np.quantile(sample.rows.astype(np.float64), np.linspace(0.0, 1.0, _SEGMENTS + 1), axis=0).astype(
-            np.float32
-        )
-        found = np.zeros((3, _SEGMENTS, len(quantiles[0])))
-        for feature, column in enumerate(quantiles.T):
-            knots, places = np.unique(column.astype(np.float64), return_index=True)
-            slopes = np.minimum(6.0 / np.diff(knots), _STEEPEST)
-            heights = 2.0 * np.sqrt(3.0) * np.diff(places) / _SEGMENTS / 6.0
-            found[:, : len(slopes), feature] = knots[:-1], slopes, heights
-        for weight, value in zip((self.starts, self.slopes, self.heights), found, strict=True):
+        curves = np.stack([quantile_curve(column, _SEGMENTS) for column in sample.rows.T], axis=-1)
+        rises = 2.0 * np.sqrt(3.0) / 6.0 * curves[2]  # ReLU6 of a whole segment is 6.
+        for weight, value in zip((self.starts, self.slopes, self.heights), (*curves[:2], rises), strict=True):
             weight.assign(value.astype(np.float32))
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
@@ -313,35 +307,11 @@ class Quantiles(Standardize):
         """
         values = tf.clip_by_value(super().normalize(features, real), -_LARGEST, _LARGEST)
         quantiles = tf.zeros_like(features) - 3.0 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
-        weights = (tf.unstack(tf.convert_to_tensor(each)) for each in (self.starts, self.slopes, self.heights))
+        weights = (tf.unstack(tf.convert_to_tensor(weight)) for weight in (self.starts, self.slopes, self.heights))
         # A binary search and look-ups, in place of this sum, take several times as long. ReLU6 clips to [0, 6].
         for start, slope, height in zip(*weights, strict=True):
             quantiles += height * tf.nn.relu6((features - start) * slope)
         return tf.concat([values, quantiles], axis=-1)
-
-
-class _Sample:
-    """Up to `size` rows, drawn at random from all that are added (Vitter's algorithm R)."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._random, self._count = size, np.random.default_rng(0), 0
-        self._rows = np.zeros((0, 0), np.float32)
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The rows, float32."""
-        return self._rows[: self._count]
-
-    def add(self, rows: np.ndarray) -> np.ndarray:
-        """Adds rows and returns them."""
-        if not self._count:
-            self._rows = np.zeros((self._size, rows.shape[1]), np.float32)
-        counts = self._count + np.arange(1, len(rows) + 1)
-        places = np.where(counts <= self._size, counts - 1, self._random.random(len(rows)) * counts).astype(np.int64)
-        kept = places < self._size
-        self._rows[places[kept]] = rows[kept]
-        self._count += len(rows)
-        return rows
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
