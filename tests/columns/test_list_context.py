@@ -99,7 +99,7 @@ MASK = tf.constant([[True, True, True], [True, True, False]])
 def test_ranks_follow_the_features_of_the_columns():
     layer = TableFeatures(COLUMNS, list_ranks=["day", "price", "stars"])
     plain = TableFeatures(COLUMNS)
-    found = layer(raw(), mask=MASK).numpy()
+    found = layer(raw(), list_mask=MASK).numpy()
     assert layer.list_ranks == ("price", "stars", "day")  # numbers, then dates
     assert layer.feature_columns == (*plain.feature_columns, "price", "stars", "day")
     np.testing.assert_array_equal(found[..., :-3], plain(raw()))
@@ -107,7 +107,7 @@ def test_ranks_follow_the_features_of_the_columns():
     np.testing.assert_allclose(found[..., -3:], expected, atol=1e-6)
     assert layer.vectors == [[layer.num_features - 3, 3]] and layer.compute_output_shape({"day": (2, 3)})[-1] == 10
     again = TableFeatures.from_config(layer.get_config())
-    np.testing.assert_array_equal(again(raw(), mask=MASK), found)
+    np.testing.assert_array_equal(again(raw(), list_mask=MASK), found)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
     entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks`, the shape is [batch,
-    list], and the argument `mask` is bool [batch, list], False for padding; None for no padding. Returns float32 [...,
+    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32 [...,
     num_features]. Infinite numbers are not changed.
 
     Raises:
@@ -104,7 +104,6 @@ class TableFeatures(tf.keras.layers.Layer):
         self._others = [column for column in self._columns if not column.stacked]
         self._set_list_ranks(list_ranks)
         self.supports_jit = False  # XLA has no strings.
-        self.supports_masking = True  # Keras warns if a layer with the argument `mask` does not.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
         self.built = True
@@ -370,17 +369,17 @@ class TableFeatures(tf.keras.layers.Layer):
         @tf.autograph.experimental.do_not_convert
         def prepare(inputs: dict[str, tf.Tensor], *others: tf.Tensor) -> tuple[Any, ...]:
             mask = inputs["mask"]
-            features = self(inputs[DENSE] if self.stacked else inputs, mask=mask)
+            features = self(inputs[DENSE] if self.stacked else inputs, list_mask=mask)
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
         return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
 
-    def call(self, inputs: Any, mask: tf.Tensor | None = None) -> tf.Tensor:
+    def call(self, inputs: Any, list_mask: tf.Tensor | None = None) -> tf.Tensor:
         """Converts raw values to features.
 
         Args:
           inputs: Raw values by column name, each of shape [...]; numbers [..., columns] with `stacked`.
-          mask: bool [batch, list], False for padding; used for `list_ranks`.
+          list_mask: bool [batch, list], False for padding; used for `list_ranks`.
 
         Returns:
           float32 [..., num_features].
@@ -389,12 +388,12 @@ class TableFeatures(tf.keras.layers.Layer):
             values = tf.cast(inputs, tf.float32)
             if values.shape[-1] not in (None, len(self._columns)):
                 raise ValueError(f"`inputs` must have {len(self._columns)} numbers per row, got shape {values.shape}.")
-            return self.prepare(values, {}, mask)
+            return self.prepare(values, {}, list_mask)
         absent = [column.name for column in self._columns if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
         numbers = [tf.cast(inputs[column.name], tf.float32) for column in self._numbers]
-        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs, mask)
+        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs, list_mask)
 
     def prepare_lists(self, numbers: Any, others: Mapping[str, Any], lengths: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the features of the raw values of whole lists.

@@ -20,8 +20,8 @@ def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
     $$r(x) = 2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
 
-    for the n known values $x_j$ of the list, with the mean 0. The rank of a missing value, and of the only known value of
-    a list, is 0.
+    for the n known values $x_j$ of the list, with the mean 0. The rank of a missing value, and of the only known value
+    of a list, is 0.
 
     Args:
       values: float32 [batch, list, columns], NaN if missing.

@@ -227,6 +227,8 @@ class Ranker(Estimator):
             layer, raw = TableFeatures.learn(documents, training_queries, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
+            if layer.list_ranks and not p["list_context"]:
+                raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
         if p["verbose"] and layer.list_ranks:
@@ -285,7 +287,7 @@ class Ranker(Estimator):
         Args:
           X: A table with labels as for `evaluate`, without the queries of the training set.
           y: The labels.
-          qid: The query of each row; needed for `normalization="min_max"`.
+          qid: The query of each row, where `predict` needs it.
           group: The number of rows of each query.
           method: "platt" or "isotonic"; see `training.fit_calibration`.
           threshold: Documents with labels >= this, > 0, are relevant. None fits the expected label instead, by
@@ -355,24 +357,23 @@ class Ranker(Estimator):
     ) -> data.Lists:
         """Returns the documents with the needed roles; those that score whole lists need the queries."""
         self._fitted()
-        if self._scores_lists:
-            needs = [*needs, "query"]
-        return self._schema.read(X, {"y": y, "qid": qid, "group": group}, self.features_, needs=needs)
+        given = {"y": y, "qid": qid, "group": group}
+        return self._schema.read(X, given, self.features_, needs=needs, of_lists=self._scores_lists)
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores documents.
 
         Args:
           X: A table as for `fit`; the columns of labels, queries and weights may be missing.
-          qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`
-            and for a `network`.
+          qid: The query of each row, unless the table has the column of `fit`, or the ranker scores documents alone: with
+            `list_context=False`, or if no column has ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
 
         Returns:
           float32 [rows], higher is better.
 
         Raises:
-          ValueError: If the table does not have the columns of `fit`.
+          ValueError: If the table does not have the columns of `fit`, or lacks the queries.
         """
         lists = self._lists(X, qid=qid, group=group)
         return self._scores(lists)[np.argsort(lists.rows)]
