@@ -102,7 +102,7 @@ def test_a_table_without_anything_to_learn_is_refused(change):
 @pytest.mark.parametrize("name", ["features", "query_id", "doc_id"])
 def test_a_column_of_vectors_may_have_any_name(name):
     frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 20}).fit(frame, **ROLES, validation=frame)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 60}).fit(frame, **ROLES, validation=frame)
     assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
     np.testing.assert_allclose(ranker.predict(frame.iloc[::-1]), ranker.predict(frame)[::-1], rtol=1e-5)
 

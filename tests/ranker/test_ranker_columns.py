@@ -90,7 +90,7 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
-    others = pd.DataFrame({"noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
+    others = pd.DataFrame({"query": 0, "noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
     rare, unseen, missing = ranker.predict(others)
     assert rare == unseen != missing
     assert ranker.predict(others.assign(item=["7", "8", None])).tolist() == [rare, unseen, missing]
@@ -158,11 +158,11 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
     kinds = {"kinds": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
     ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, label="label", query="query")
-    one = {"number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
+    one = {"query": ["q"], "number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
     unseen = ranker.predict(pd.DataFrame(one))
     assert np.isfinite(unseen).all()
     np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["new"]})), unseen)
-    missing = ranker.predict(pd.DataFrame({name: [None] for name in one}))
+    missing = ranker.predict(pd.DataFrame({**{name: [None] for name in one}, "query": ["q"]}))
     np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": [None]})), missing)
 
 

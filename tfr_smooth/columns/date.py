@@ -44,6 +44,7 @@ class Date(Column):
     default_for = "date"
     accepts = ("date", "text")
     dtype = tf.int64
+    ordered = True
     missing_value = int(np.iinfo(np.int64).min)
     empty_type = pa.timestamp("s")
 
@@ -76,10 +77,16 @@ class Date(Column):
 
     def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
         """Returns the features of seconds since 1970-01-01 UTC."""
+        days = self.days(values)
+        missing = tf.math.is_nan(days)
+        features = tf.where(missing, 0.0, days)[..., tf.newaxis]
+        return with_flag(features, missing) if self.has_missing else features
+
+    def days(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the days since the mean date, float32, NaN if missing, of seconds since 1970-01-01 UTC."""
         missing = tf.equal(values, tf.constant(self.missing_value, values.dtype))
         days = tf.cast(values, tf.float64) / _SECONDS_PER_DAY - tf.constant(self.fill, tf.float64)
-        features = tf.cast(tf.where(missing, tf.zeros([], tf.float64), days), tf.float32)[..., tf.newaxis]
-        return with_flag(features, missing) if self.has_missing else features
+        return tf.cast(tf.where(missing, tf.constant(np.nan, tf.float64), days), tf.float32)
 
     @property
     def description(self) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns import list_context
 from tfr_smooth.columns import matches as matching
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
 from tfr_smooth.columns.number import columns_of_matrix, number_features
@@ -22,6 +23,7 @@ from tfr_smooth.data.roles import DENSE
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 2**16
+_SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # documents, and those of a list, from which columns with ranks are selected
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -33,25 +35,32 @@ class TableFeatures(tf.keras.layers.Layer):
     The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
     columns, each match of two columns gives two features: of two vectors, their scalar product and its cosine; of
     others, the fraction of the values of the first one that the second one has, and the reverse. The values are those
-    of ids, categories and sets, and the words and pairs of words of texts.
+    of ids, categories and sets, and the words and pairs of words of texts. The last features are the ranks of numbers,
+    booleans and dates within the list:
+
+    $$2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+
+    for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1.
 
     Args:
       columns: The columns, as from `infer_columns`, or the results of their `to_config`.
       matches: Pairs of names of columns to compare, both vectors of the same length or both text.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
+      list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
     Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
-    entries are ignored. With `stacked`, call with numbers [..., columns]. Returns float32 [..., num_features]. Infinite
-    numbers are not changed.
+    entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks`, the shape is [batch,
+    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32 [...,
+    num_features]. Infinite numbers are not changed.
 
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
 
-    Time and memory O(values * features).
+    Time and memory O(values * features); with ranks in lists of n documents, time O(values * features * log n).
 
     Example:
       >>> import tensorflow as tf
@@ -72,6 +81,7 @@ class TableFeatures(tf.keras.layers.Layer):
         *,
         matches: Sequence[Sequence[str]] = (),
         encoders: Mapping[str, Any] | None = None,
+        list_ranks: Sequence[str] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -92,6 +102,7 @@ class TableFeatures(tf.keras.layers.Layer):
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self._numbers: tuple[Any, ...] = tuple(column for column in self._columns if column.stacked)
         self._others = [column for column in self._columns if not column.stacked]
+        self._set_list_ranks(list_ranks)
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
@@ -106,6 +117,7 @@ class TableFeatures(tf.keras.layers.Layer):
         max_categories: int = 100,
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[Sequence[str]] = (),
+        list_context: bool = False,
     ) -> tuple[TableFeatures, Lists]:
         """Learns the feature columns of lists, in one pass over the columns.
 
@@ -115,6 +127,7 @@ class TableFeatures(tf.keras.layers.Layer):
           max_categories: The most values of a category of unknown kind, >= 1.
           kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
           matches: Pairs of names of columns to compare.
+          list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.selected`.
 
         Returns:
           The layer, and all lists with the raw values of the columns.
@@ -126,13 +139,17 @@ class TableFeatures(tf.keras.layers.Layer):
         if lists.is_dense:
             if kinds:
                 raise ValueError(f"`kinds` must be None for a matrix of numbers, got {dict(kinds)}.")
-            return cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True), lists
-        table = lists.source.select(lists.roles.features)
-        options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
-        chosen = None if len(rows) == len(table) else rows
-        layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
-        changed = [name for name in table.column_names if raw[name] is not table[name]]
-        return layer, lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
+            layer = cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True)
+        else:
+            table = lists.source.select(lists.roles.features)
+            options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
+            chosen = None if len(rows) == len(table) else rows
+            layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
+            changed = [name for name in table.column_names if raw[name] is not table[name]]
+            lists = lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
+        if list_context:
+            layer._learn_list_ranks(lists if queries is None else lists.take(queries))
+        return layer, lists
 
     @classmethod
     def learn_table(
@@ -177,6 +194,36 @@ class TableFeatures(tf.keras.layers.Layer):
             release()
         return cls(columns, matches=matches, encoders=encoders), raw
 
+    def _set_list_ranks(self, names: Sequence[str]) -> None:
+        """Sets the columns with ranks: first those of numbers, then those of dates."""
+        ordered = [column.name for column in (*self._numbers, *self._others) if column.ordered]
+        if isinstance(names, str) or len(set(names)) < len(names) or not set(names) <= set(ordered):
+            expected = "unique names of columns of numbers, booleans or dates"
+            raise ValueError(f"`list_ranks` must be {expected}, got {names!r}.")
+        self.list_ranks = tuple(name for name in ordered if name in names)
+
+    def _learn_list_ranks(self, lists: Lists) -> None:
+        """Selects the columns with ranks."""
+        self._set_list_ranks([column.name for column in self._columns if column.ordered])
+        queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
+        lengths = np.minimum(lists.lengths[queries], _LONGEST_SAMPLED)
+        count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
+        queries, lengths = queries[:count], lengths[:count]
+        if not self.list_ranks or not len(queries):
+            self._set_list_ranks(())
+            return
+        raw = self.raw(lists, lists.rows_of(queries, lengths))
+        (numbers, others), mask = list_context.padded(raw, tf.constant(lengths))
+        selected = list_context.selected(self._ordered(numbers, others), mask)
+        self._set_list_ranks([name for name, is_selected in zip(self.list_ranks, selected, strict=True) if is_selected])
+
+    def _ordered(self, numbers: Any, others: Mapping[str, Any]) -> tf.Tensor:
+        """Returns the values that have ranks, float32 [..., ranks], NaN if missing."""
+        places = [place for place, column in enumerate(self._numbers) if column.name in self.list_ranks]
+        dates = [column.days(others[column.name]) for column in self._others if column.name in self.list_ranks]
+        parts = [tf.gather(numbers, places, axis=-1)] if places else []
+        return tf.concat([*parts, *(days[..., tf.newaxis] for days in dates)], axis=-1)
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns."""
@@ -186,7 +233,7 @@ class TableFeatures(tf.keras.layers.Layer):
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
         names = [column.name for column in self._columns for _ in range(column.width)]
-        return (*names, *(name for name in self._match_names for _ in range(matching.WIDTH)))
+        return (*names, *(name for name in self._match_names for _ in range(matching.WIDTH)), *self.list_ranks)
 
     @property
     def _match_names(self) -> list[str]:
@@ -214,7 +261,8 @@ class TableFeatures(tf.keras.layers.Layer):
     @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
-        return self._blocks("vector")
+        count = len(self.list_ranks)
+        return [*self._blocks("vector"), *([[self.num_features - count, count]] if count else [])]
 
     @property
     def kinds(self) -> str:
@@ -296,9 +344,11 @@ class TableFeatures(tf.keras.layers.Layer):
                 return lists
         elif 4 * count * width > _MOST_BYTES:
             return lists
-        matrix = np.empty([count, width], np.float32)
-        for rows in _in_parts(np.arange(count)):
-            matrix[rows[0] : rows[-1] + 1] = self.prepare(*self.raw(lists, rows))
+        matrix = np.zeros([count, width], np.float32)
+        all_rows = lists.rows
+        for places, lengths in list_context.parts(lists, _ROWS_AT_ONCE, whole=bool(self.list_ranks)):
+            rows = all_rows[places]
+            matrix[rows] = tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths))
         return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
 
     def batches(self, lists: Lists, batch_size: int, **options: Any) -> tf.data.Dataset:
@@ -319,16 +369,17 @@ class TableFeatures(tf.keras.layers.Layer):
         @tf.autograph.experimental.do_not_convert
         def prepare(inputs: dict[str, tf.Tensor], *others: tf.Tensor) -> tuple[Any, ...]:
             mask = inputs["mask"]
-            features = self(inputs[DENSE] if self.stacked else inputs)
+            features = self(inputs[DENSE] if self.stacked else inputs, list_mask=mask)
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
         return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
 
-    def call(self, inputs: Any) -> tf.Tensor:
+    def call(self, inputs: Any, list_mask: tf.Tensor | None = None) -> tf.Tensor:
         """Converts raw values to features.
 
         Args:
           inputs: Raw values by column name, each of shape [...]; numbers [..., columns] with `stacked`.
+          list_mask: bool [batch, list], False for padding; used for `list_ranks`.
 
         Returns:
           float32 [..., num_features].
@@ -337,19 +388,34 @@ class TableFeatures(tf.keras.layers.Layer):
             values = tf.cast(inputs, tf.float32)
             if values.shape[-1] not in (None, len(self._columns)):
                 raise ValueError(f"`inputs` must have {len(self._columns)} numbers per row, got shape {values.shape}.")
-            return self.prepare(values, {})
+            return self.prepare(values, {}, list_mask)
         absent = [column.name for column in self._columns if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
         numbers = [tf.cast(inputs[column.name], tf.float32) for column in self._numbers]
-        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs)
+        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs, list_mask)
 
-    def prepare(self, numbers: Any, others: Mapping[str, Any]) -> tf.Tensor:
+    def prepare_lists(self, numbers: Any, others: Mapping[str, Any], lengths: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the features of the raw values of whole lists.
+
+        Args:
+          numbers: float32 [rows, columns of numbers], as from `raw`.
+          others: The values of the other columns by name.
+          lengths: int64 [batch], the number of rows of each list.
+
+        Returns:
+          float32 [batch, list, num_features], and the mask [batch, list].
+        """
+        (numbers, others), mask = list_context.padded((numbers, dict(others)), lengths)
+        return self.prepare(numbers, others, mask), mask
+
+    def prepare(self, numbers: Any, others: Mapping[str, Any], mask: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the features of raw values.
 
         Args:
           numbers: float32 [..., columns of numbers]; ignored if there are none.
           others: The values of the other columns by name.
+          mask: As for `call`.
 
         Returns:
           float32 [..., num_features].
@@ -366,6 +432,14 @@ class TableFeatures(tf.keras.layers.Layer):
         for (first, second), name in zip(self._matches, self._match_names, strict=True):
             parts.append(matching.match((first, second), values[first.name], values[second.name]))
             order += [name] * matching.WIDTH
+        if self.list_ranks:
+            ordered = self._ordered(numbers, values)
+            if ordered.shape.rank != 3:
+                raise ValueError(f"`inputs` must be [batch, list] for `list_ranks`, got shape {ordered.shape[:-1]}.")
+            parts.append(
+                list_context.list_ranks(ordered, tf.ones(tf.shape(ordered)[:2], tf.bool) if mask is None else mask)
+            )
+            order += self.list_ranks
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
@@ -395,6 +469,7 @@ class TableFeatures(tf.keras.layers.Layer):
             "columns": [column.to_config() for column in self._columns],
             "matches": [[first.name, second.name] for first, second in self._matches],
             "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
+            "list_ranks": list(self.list_ranks),
             "stacked": self.stacked,
         }
         return {**super().get_config(), **own}

@@ -136,6 +136,7 @@ class Column(abc.ABC):
     dtype: ClassVar[tf.DType] = tf.string
     missing_value: ClassVar[Any] = ""  # the raw value that means missing
     empty_type: ClassVar[Any] = pa.large_string()  # of values that are all missing
+    ordered: ClassVar[bool] = False  # whether the values have ranks
     stacked: ClassVar[bool] = False  # whether the raw values are numbers, of which a layer takes all columns at once
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -47,6 +47,7 @@ class Number(Column):
     missing_value = np.nan
     empty_type = pa.float32()
     stacked = True
+    ordered = True
 
     def __post_init__(self) -> None:
         """Checks the arguments."""

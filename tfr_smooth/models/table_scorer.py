@@ -107,7 +107,7 @@ class TableScorer(Scorer):
             raw = inputs["features"] if isinstance(inputs, dict) else inputs
         else:
             raw = self._of_documents(inputs)
-        features = self.table_features(raw)
+        features = self.table_features(raw, list_mask=mask)
         mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
         features = tf.where(mask[:, :, tf.newaxis], features, 0.0)
         return self.scorer({"features": features, "mask": mask}, training=training)

@@ -14,13 +14,14 @@ import tensorflow as tf
 
 from tfr_smooth import data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
-from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns import TableFeatures, list_context
+from tfr_smooth.columns.kinds import listed
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
 
-_CHUNK = 1 << 12  # rows that are scored at once
+_SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
 
 
 class Ranker(Estimator):
@@ -63,6 +64,9 @@ class Ranker(Estimator):
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, text by the fraction of common values or words.
+      list_context: Whether numbers and dates that vary within lists have one more feature, the rank within the list, so
+        that a score depends on the other documents of the query; see `columns.TableFeatures`. With False, documents can
+        be scored alone.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -122,6 +126,7 @@ class Ranker(Estimator):
         validation_fraction: float = 0.0,
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
+        list_context: bool = True,
         max_categories: int = 100,
         seed: int = 0,
         verbose: bool = True,
@@ -217,12 +222,17 @@ class Ranker(Estimator):
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
-            options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
+            options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
+            options["matches"] = p["matches"] or ()
             layer, raw = TableFeatures.learn(documents, training_queries, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
+            if layer.list_ranks and not p["list_context"]:
+                raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
+        if p["verbose"] and layer.list_ranks:
+            print(f"List ranks: {listed(layer.list_ranks)}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
         prepared = layer.transform(raw)
         train, valid = prepared, None
@@ -277,7 +287,7 @@ class Ranker(Estimator):
         Args:
           X: A table with labels as for `evaluate`, without the queries of the training set.
           y: The labels.
-          qid: The query of each row; needed for `normalization="min_max"`.
+          qid: The query of each row, where `predict` needs it.
           group: The number of rows of each query.
           method: "platt" or "isotonic"; see `training.fit_calibration`.
           threshold: Documents with labels >= this, > 0, are relevant. None fits the expected label instead, by
@@ -304,7 +314,7 @@ class Ranker(Estimator):
     @property
     def _scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
-        return self._plan.scores_lists
+        return self._plan.scores_lists or bool(self.features_.list_ranks)
 
     def _uncalibrated(self) -> models.Scorer:
         """Returns the scorer without calibration."""
@@ -347,50 +357,45 @@ class Ranker(Estimator):
     ) -> data.Lists:
         """Returns the documents with the needed roles; those that score whole lists need the queries."""
         self._fitted()
-        if self._scores_lists:
-            needs = [*needs, "query"]
-        return self._schema.read(X, {"y": y, "qid": qid, "group": group}, self.features_, needs=needs)
+        given = {"y": y, "qid": qid, "group": group}
+        return self._schema.read(X, given, self.features_, needs=needs, of_lists=self._scores_lists)
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores documents.
 
         Args:
           X: A table as for `fit`; the columns of labels, queries and weights may be missing.
-          qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`
-            and for a `network`.
+          qid: The query of each row, unless the table has the column of `fit`, or the ranker scores documents alone: with
+            `list_context=False`, or if no column has ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
 
         Returns:
           float32 [rows], higher is better.
 
         Raises:
-          ValueError: If the table does not have the columns of `fit`.
+          ValueError: If the table does not have the columns of `fit`, or lacks the queries.
         """
         lists = self._lists(X, qid=qid, group=group)
         return self._scores(lists)[np.argsort(lists.rows)]
 
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
-        scorer = self._scorer if scorer is None else scorer
-        if self._scores_lists:
-            batches = self._batches(lists.without("labels", "weight", "propensity"))
-            return np.concatenate([query.scores for query in training.score_queries(scorer, batches)])
-        chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
-        if not chunks:
-            return np.zeros(0, np.float32)
-        score = self._compiled(scorer)
-        return np.concatenate([score(*self.features_.raw(lists, rows)).numpy() for rows in chunks])
+        score = self._compiled(self._scorer if scorer is None else scorer)
+        rows, scores = lists.rows, np.zeros(lists.documents, np.float32)
+        for places, lengths in list_context.parts(lists, _SCORED, whole=self._scores_lists):
+            scores[places] = score(*self.features_.raw(lists, rows[places]), lengths)
+        return scores
 
     def _compiled(self, scorer: models.Scorer) -> Any:
-        """Returns the function from raw values of documents to scores; compiled once."""
+        """Returns the function from the raw values and the lengths of lists to scores [rows]; compiled once."""
         if self._function is None or self._function[0] is not scorer:
-            prepare = self.features_.prepare
-            function = tf.function(
-                lambda numbers, others: scorer(prepare(numbers, others)[tf.newaxis], training=False)[0],
-                input_signature=self.features_.raw_specs,
-                autograph=False,
-            )
-            self._function = (scorer, function)
+
+            def score(numbers: tf.Tensor, others: dict[str, tf.Tensor], lengths: tf.Tensor) -> tf.Tensor:
+                features, mask = self.features_.prepare_lists(numbers, others, lengths)
+                return tf.boolean_mask(scorer({"features": features, "mask": mask}, training=False), mask)
+
+            specs = (*self.features_.raw_specs, tf.TensorSpec([None], tf.int64))
+            self._function = (scorer, tf.function(score, input_signature=specs, autograph=False))
         return self._function[1]
 
     def _batches(self, lists: data.Lists) -> tf.data.Dataset:

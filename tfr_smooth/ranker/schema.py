@@ -75,6 +75,7 @@ class Schema:
         layer: TableFeatures,
         *,
         needs: Sequence[str],
+        of_lists: bool = False,
         propensity: str | None = None,
     ) -> data.Lists:
         """Returns lists like those of `fit`, with raw values; a table needs only the columns of the needed roles.
@@ -84,6 +85,7 @@ class Schema:
           given: The arrays `y`, `qid` and `group`, or None.
           layer: The features.
           needs: The roles that must be defined.
+          of_lists: Whether the queries must be defined, since scores depend on the other documents of the query.
           propensity: Labels are clicks if the table has this column. None for labels.
         """
         names: dict[str, Any] = {}
@@ -95,7 +97,7 @@ class Schema:
                 self._check_columns(X.column_names, layer)
                 names["features"] = [column.name for column in layer.columns]
             for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
-                name = self.roles.get(role) if role in needs else None
+                name = self.roles.get(role) if role in needs or (of_lists and role == "query") else None
                 if any(given.get(argument) is not None for argument in arguments):
                     name = name if isinstance(name, dict) else None  # the names of the columns of `y`
                 elif name is not None and not set(_columns(name)) <= set(X.column_names):
@@ -105,11 +107,14 @@ class Schema:
                 names["propensity"] = propensity
         elif not layer.stacked and not X.is_dense:
             self._check_columns(X.source.column_names, layer, X.roles.features)
-        lists = read_documents(X, given, needs=needs, **names)
+        lists = layer.raw_lists(read_documents(X, given, needs=needs, **names))
+        if of_lists and names and all(value is None for value in (names["query"], given["qid"], given["group"])):
+            reason = "the ranker scores documents by the others of their query, unless `list_context=False`"
+            raise ValueError(f"`qid`, `group` or `query` must define the queries, got none of them: {reason}.")
         expected = len(self.label_weights or [None])
         if "label" in needs and len(lists.roles.labels) != expected:
             raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
-        return layer.raw_lists(lists)
+        return lists
 
     def _check_columns(self, names: Sequence[str], layer: TableFeatures, features: Sequence[str] = ()) -> None:
         """Checks that a table has the columns of the features, and no others without a role."""

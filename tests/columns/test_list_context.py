@@ -1,0 +1,173 @@
+"""Ranks within the list: the definition, whatever surrounds the values."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import data, models
+from tfr_smooth.columns import Category, Date, Number, TableFeatures, list_context
+
+NAN, INF = np.nan, np.inf
+LISTS = {
+    "no ties": ([3.0, 1.0, 2.0], [1.0, -1.0, 0.0]),
+    "ties": ([5.0, 5.0, 1.0, 7.0, 5.0], [0.0, 0.0, -1.0, 1.0, 0.0]),
+    "two": ([0.5, 0.25], [1.0, -1.0]),
+    "all equal": ([4.0, 4.0, 4.0], [0.0, 0.0, 0.0]),
+    "one": ([4.0], [0.0]),
+    "missing": ([2.0, NAN, 1.0, NAN], [1.0, 0.0, -1.0, 0.0]),
+    "one known": ([NAN, 3.0], [0.0, 0.0]),
+    "none known": ([NAN, NAN], [0.0, 0.0]),
+    "infinite": ([INF, 0.0, INF, -INF, 1.0], [0.75, -0.5, 0.75, -1.0, 0.0]),
+    "large": ([3e38, -3e38, 1e-38], [1.0, -1.0, 0.0]),
+}
+
+
+def ranks(values):
+    """The definition, of a list without padding, by counting."""
+    known = values[~np.isnan(values)]
+    if len(known) < 2:
+        return np.zeros(len(values))
+    places = [(known < value).sum() + 0.5 * ((known == value).sum() - 1) for value in values]
+    return np.where(np.isnan(values), 0.0, 2.0 * np.array(places) / (len(known) - 1) - 1.0)
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("fill", [0.0, NAN, INF, -INF])
+def test_ranks_are_those_of_the_definition_at_any_padding(padding, fill):
+    longest = max(len(values) for values, _ in LISTS.values()) + padding
+    values = np.full((len(LISTS), longest, 1), fill, np.float32)
+    mask, expected = np.zeros(values.shape[:2], bool), np.zeros(values.shape)
+    for place, (given, known) in enumerate(LISTS.values()):
+        values[place, : len(given), 0], mask[place, : len(given)] = given, True
+        expected[place, : len(given), 0] = known
+        np.testing.assert_allclose(ranks(np.array(given)), known, atol=1e-6)
+    np.testing.assert_allclose(list_context.list_ranks(tf.constant(values), tf.constant(mask)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [2, 9, 300])
+def test_columns_have_their_own_ranks_and_a_permuted_list_has_permuted_ranks(size):
+    random = np.random.default_rng(size)
+    values = random.integers(0, size // 2 + 1, (4, size, 5)).astype(np.float32)
+    values[random.random(values.shape) < 0.2] = np.nan
+    mask, order = random.random((4, size)) < 0.9, random.permutation(size)
+    found = list_context.list_ranks(tf.constant(values), tf.constant(mask)).numpy()
+    for place, column in np.ndindex(4, 5):
+        np.testing.assert_allclose(
+            found[place, mask[place], column], ranks(values[place, mask[place], column]), atol=1e-5
+        )
+    again = list_context.list_ranks(tf.constant(values[:, order]), tf.constant(mask[:, order]))
+    np.testing.assert_array_equal(again, found[:, order])
+
+
+def test_parts_are_all_documents_in_whole_lists_of_similar_lengths():
+    sizes = np.random.default_rng(0).integers(1, 9, 50)
+    sizes[7] = 100
+    lists = data.from_arrays(np.arange(sizes.sum())[:, None], None, np.repeat(np.arange(50), sizes))
+    parts = list(list_context.parts(lists, 20, whole=True))
+    np.testing.assert_array_equal(np.sort(np.concatenate([places for places, _ in parts])), np.arange(sizes.sum()))
+    for places, lengths in parts:
+        assert len(lengths) * lengths.max() <= 20 or len(lengths) == 1
+        ends = np.cumsum(lengths)
+        for first, end in zip(ends - lengths, ends, strict=True):
+            query = lists.query_of_document[places[first]]
+            np.testing.assert_array_equal(places[first:end], lists.starts[query] + np.arange(sizes[query]))
+    assert [len(lengths) for _, lengths in list_context.parts(lists, 20, whole=False)] == [1] * -(-sizes.sum() // 20)
+
+
+COLUMNS = [
+    Date(name="day", fill=100.0, has_missing=True),
+    Category(name="brand", categories=("a", "b")),
+    Number(name="price", fill=2.0, has_missing=True),
+    Number(name="stars", fill=3.0),
+]
+DAY = 86400
+
+
+def raw():
+    return {
+        "day": tf.constant([[DAY, 3 * DAY, Date.missing_value], [DAY, 2 * DAY, 0]], tf.int64),
+        "brand": tf.constant([["a", "", "b"], ["b", "b", ""]]),
+        "price": tf.constant([[1.0, NAN, 0.5], [7.0, 9.0, 3.0]]),
+        "stars": tf.constant([[4.0, 4.0, 5.0], [2.0, 1.0, 0.0]]),
+    }
+
+
+MASK = tf.constant([[True, True, True], [True, True, False]])
+
+
+def test_ranks_follow_the_features_of_the_columns():
+    layer = TableFeatures(COLUMNS, list_ranks=["day", "price", "stars"])
+    plain = TableFeatures(COLUMNS)
+    found = layer(raw(), list_mask=MASK).numpy()
+    assert layer.list_ranks == ("price", "stars", "day")  # numbers, then dates
+    assert layer.feature_columns == (*plain.feature_columns, "price", "stars", "day")
+    np.testing.assert_array_equal(found[..., :-3], plain(raw()))
+    expected = [[[1, -0.5, -1], [0, -0.5, 1], [-1, 1, 0]], [[-1, 1, -1], [1, -1, 1], [0, 0, 0]]]
+    np.testing.assert_allclose(found[..., -3:], expected, atol=1e-6)
+    assert layer.vectors == [[layer.num_features - 3, 3]] and layer.compute_output_shape({"day": (2, 3)})[-1] == 10
+    again = TableFeatures.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(raw(), list_mask=MASK), found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"list_ranks": ["brand"]}, "`list_ranks` must be unique names of columns of numbers, booleans or dates"),
+        ({"list_ranks": ["price", "price"]}, "`list_ranks` must be unique names"),
+        ({"list_ranks": "price"}, "`list_ranks` must be unique names"),
+        ({"list_ranks": ["cost"]}, "`list_ranks` must be unique names"),
+    ],
+)
+def test_invalid_list_ranks_are_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TableFeatures(COLUMNS, **arguments)
+
+
+def test_documents_alone_have_no_ranks():
+    layer = TableFeatures(COLUMNS, list_ranks=["price"])
+    with pytest.raises(ValueError, match=r"`inputs` must be \[batch, list\] for `list_ranks`, got shape \(3,\)"):
+        layer({name: values[0] for name, values in raw().items()})
+
+
+def frame(queries=200):
+    random = np.random.default_rng(0)
+    sizes = random.integers(2, 7, queries)
+    rows = pd.DataFrame({"query": np.repeat(np.arange(queries), sizes), "label": 0.0})
+    rows["price"] = random.normal(size=len(rows))
+    rows["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 9, len(rows)), unit="D")
+    rows["new"] = random.random(len(rows)) < 0.3
+    rows["age"] = rows["query"] * 1.5  # of the query
+    rows["nearly"] = rows["query"] + (np.arange(len(rows)) == 5)
+    return rows.sample(frac=1.0, random_state=0)
+
+
+@pytest.mark.parametrize("most", [None, 0], ids=["in memory", "by batch"])
+def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
+    lists = data.from_table(frame(), query="query", label="label")
+    layer, lists = TableFeatures.learn(lists, list_context=True)
+    assert layer.list_ranks == ("price", "new", "day")
+    if most is not None:
+        monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", most)
+    places = np.arange(lists.documents)
+    for inputs, _ in layer.batches(layer.transform(lists), 7):
+        for features, mask in zip(inputs["features"].numpy(), inputs["mask"].numpy(), strict=True):
+            first, places = places[: mask.sum()], places[mask.sum() :]
+            for place, name in enumerate(layer.list_ranks, layer.num_features - 3):
+                expected = ranks(lists.values(name).astype(float)[first])
+                np.testing.assert_allclose(features[mask, place], expected, atol=1e-6)
+    assert not len(places)
+    assert TableFeatures.learn(lists)[0].list_ranks == ()
+
+
+def test_the_model_has_the_ranks_of_its_lists(tmp_path):
+    layer = TableFeatures(COLUMNS, list_ranks=["price", "day"])
+    scorer = models.TableScorer(layer, models.FeedForwardScorer(hidden=[8], seed=0, vectors=layer.vectors))
+    scores = scorer({**raw(), "mask": MASK}).numpy()
+    alone = scorer({name: values[1:, :2] for name, values in raw().items()}).numpy()
+    np.testing.assert_allclose(scores[1, :2], alone[0], rtol=1e-5)
+    flipped = scorer({**{name: values[:, ::-1] for name, values in raw().items()}, "mask": MASK[:, ::-1]}).numpy()
+    np.testing.assert_allclose(flipped[:, ::-1], scores, rtol=1e-5)
+    scorer.save(tmp_path / "scorer.keras")
+    again = tf.keras.models.load_model(tmp_path / "scorer.keras")
+    np.testing.assert_allclose(again({**raw(), "mask": MASK}), scores, rtol=1e-6)

@@ -1,0 +1,102 @@
+"""The list around a document: the rank of each of its numbers within the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth.data.lists import Lists
+
+# Of the ranks of a column within lists: the least variance, and the highest correlation with the ranks among all rows.
+_LEAST_VARIANCE = 0.005
+_MOST_CORRELATION = 0.98
+
+
+def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    r"""Returns the rank of each value within its list, as a number in [-1, 1].
+
+    $$r(x) = 2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+
+    for the n known values $x_j$ of the list, with the mean 0. The rank of a missing value, and of the only known value
+    of a list, is 0.
+
+    Args:
+      values: float32 [batch, list, columns], NaN if missing.
+      mask: bool [batch, list], False for padding, whose values are ignored.
+
+    Returns:
+      float32 [batch, list, columns], 0 for padding.
+
+    Time O(n log n) for lists of n documents, memory O(n).
+    """
+    known = ~tf.math.is_nan(values) & mask[:, :, tf.newaxis]
+    counts = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
+    by_column = tf.transpose(tf.where(known, values, np.inf), [0, 2, 1])
+    ordered = tf.sort(by_column, axis=-1)
+    # The numbers of lower values, and of lower or equal ones, of which an infinite value must not count the padding.
+    below, up_to = (
+        tf.transpose(tf.cast(tf.searchsorted(ordered, by_column, side=side), tf.float32), [0, 2, 1])
+        for side in ("left", "right")
+    )
+    ranks = tf.math.divide_no_nan(below + tf.minimum(up_to, counts) - 1.0, counts - 1.0) - 1.0
+    return tf.where(known & (counts > 1.0), ranks, 0.0)
+
+
+def selected(values: tf.Tensor, mask: tf.Tensor) -> np.ndarray:
+    """Returns which columns should have ranks: they vary within lists, and the value does not tell the rank.
+
+    Args:
+      values: float32 [batch, list, columns], NaN if missing, of training lists.
+      mask: bool [batch, list], False for padding.
+
+    Returns:
+      bool [columns].
+    """
+    within = tf.boolean_mask(list_ranks(values, mask), mask)
+    rows = tf.boolean_mask(values, mask)[tf.newaxis]
+    among_all = list_ranks(rows, tf.ones(tf.shape(rows)[:2], tf.bool))[0]
+    variance, variance_among_all, covariance = (
+        tf.reduce_mean(product, axis=0).numpy() for product in (within**2, among_all**2, within * among_all)
+    )
+    return (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * variance_among_all))
+
+
+def padded(values: Any, lengths: tf.Tensor) -> tuple[Any, tf.Tensor]:
+    """Returns the rows of lists as lists of equal lengths.
+
+    Args:
+      values: Tensors [rows, ...], in any structure, with the rows of each list together.
+      lengths: int64 [batch], the number of rows of each list.
+
+    Returns:
+      The tensors [batch, list, ...], 0 or "" for padding, and the mask [batch, list].
+    """
+    pad = lambda rows: tf.RaggedTensor.from_row_lengths(rows, lengths, validate=False).to_tensor()  # noqa: E731
+    return tf.nest.map_structure(pad, values), tf.sequence_mask(lengths)
+
+
+def parts(lists: Lists, most: int, *, whole: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the documents of lists in parts, to need little memory.
+
+    Args:
+      lists: The lists.
+      most: The most documents of a part, with padding; a longer list is a part of its own.
+      whole: Whether a part consists of whole lists, of similar lengths. Otherwise, it is taken as one list.
+
+    Yields:
+      The places of the documents of a part among all documents, and the lengths of its lists.
+    """
+    lengths = lists.lengths if whole else np.diff([*range(0, lists.documents, most), lists.documents])
+    order = np.argsort(lengths, kind="stable")
+    lengths, starts = lengths[order], (np.cumsum(lengths) - lengths)[order]
+    first = 0
+    while first < len(order):
+        longest = lengths[first : first + most]  # of the parts that end with these lists
+        sizes = longest * np.arange(1, len(longest) + 1)
+        chosen = slice(first, first + max(int(np.searchsorted(sizes, most, side="right")), 1))
+        shifts = starts[chosen] - (np.cumsum(lengths[chosen]) - lengths[chosen])
+        yield np.arange(lengths[chosen].sum()) + np.repeat(shifts, lengths[chosen]), lengths[chosen]
+        first = chosen.stop
