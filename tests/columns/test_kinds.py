@@ -20,7 +20,7 @@ def test_a_match_of_vectors_is_their_product_in_their_units_and_their_cosine():
 @pytest.mark.parametrize("column", [Id(name="x", buckets=4), Set(name="x", buckets=4, length=1)])
 def test_hashed_values_share_no_code_with_missing_and_unseen_ones(column):
     values = tf.constant([f"value{number}" for number in range(100)] + [""])
-    codes = column.features(values, column.resource()).numpy().ravel()
+    codes = column.features(column.prepare(values), column.resource()).numpy().ravel()
     assert set(codes[:-1]) == {2.0, 3.0, 4.0, 5.0} and codes[-1] == 0.0
     assert column.codes == [1, 6]
 

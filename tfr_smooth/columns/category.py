@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth.columns.codes import checked_categories, lookup_table, most_frequent
+from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table, most_frequent
 from tfr_smooth.columns.date import with_flag
 from tfr_smooth.columns.kinds import Column, TrainingValues
 
@@ -39,7 +39,6 @@ class Category(Column):
     contains = "text"
     default_for = "text"
     accepts = ("text",)
-    length = 1
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -67,14 +66,20 @@ class Category(Column):
         """Returns the lookup table."""
         return lookup_table(self.categories)
 
-    def parts(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the values [..., 1], "" for none."""
-        return values[..., tf.newaxis]
+    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the values [values, 1] of strings [values]."""
+        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
 
-    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+    def prepare(self, values: tf.Tensor) -> DistinctValues:
+        """Returns the different values."""
+        return DistinctValues.of(values, self.split)
+
+    def features(self, values: DistinctValues, resource: Any) -> tf.Tensor:
         """Returns the features of texts."""
-        features = tf.one_hot(resource.lookup(values), len(self.categories))  # all 0 for -1
-        return with_flag(features, tf.equal(values, "")) if self.has_missing else features
+        texts = values.parts.values
+        features = tf.one_hot(resource.lookup(texts), len(self.categories))  # all 0 for -1
+        features = with_flag(features, tf.equal(texts, "")) if self.has_missing else features
+        return tf.gather(features, values.places)
 
     @property
     def description(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,24 @@ from tfr_smooth.data.reading.checks import shown
 MOST_CODES = 64  # values of a set, or words and word pairs of a text
 _MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
+
+
+class DistinctValues(NamedTuple):
+    """The different values of a column, split once.
+
+    Attributes:
+      parts: The parts of each different value, such as the words of a text, string [distinct, (parts)].
+      places: The different value of each row, [...].
+    """
+
+    parts: tf.RaggedTensor
+    places: tf.Tensor
+
+    @classmethod
+    def of(cls, values: tf.Tensor, split: Callable[[tf.Tensor], tf.RaggedTensor]) -> DistinctValues:
+        """Returns the parts of strings [...]."""
+        distinct, places = tf.unique(tf.reshape(values, [-1]))
+        return cls(split(distinct), tf.reshape(places, tf.shape(values)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,18 +91,28 @@ class Coded(Column):
         """Returns the lookup table; None if values are hashed."""
         return None if self.buckets else lookup_table(self.categories)
 
-    def parts(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the values [..., length] of rows [...], "" after the last one."""
-        return values[..., tf.newaxis]
+    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the parts [values, (parts)] of strings [values]; empty ones have no code."""
+        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
 
-    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+    def prepare(self, values: tf.Tensor) -> DistinctValues:
+        """Returns the different values, split."""
+        return DistinctValues.of(values, self.split)
+
+    def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the texts that have codes [values, (codes)] of what `split` returned."""
+        return parts
+
+    def features(self, values: DistinctValues, resource: Any) -> tf.Tensor:
         """Returns the codes."""
-        parts = self.parts(values)
+        parts = self.coded(values.parts)
+        texts = parts.values
         if self.buckets:
-            codes = 2 + tf.strings.to_hash_bucket_fast(parts, self.buckets)
+            codes = 2 + tf.strings.to_hash_bucket_fast(texts, self.buckets)
         else:
-            codes = tf.cast(2 + resource.lookup(parts), tf.int64)  # 1 for unseen values
-        return tf.cast(tf.where(tf.equal(parts, ""), tf.zeros([], tf.int64), codes), tf.float32)
+            codes = tf.cast(2 + resource.lookup(texts), tf.int64)  # 1 for unseen values
+        codes = tf.cast(tf.where(tf.equal(texts, ""), tf.zeros([], tf.int64), codes), tf.float32)
+        return tf.gather(parts.with_values(codes).to_tensor(shape=[None, self.length]), values.places)
 
 
 def most_frequent(values: pa.Array, numbers: pa.Array, most: int) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns import list_context
-from tfr_smooth.columns import matches as matching
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
+from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import columns_of_matrix, number_features
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
@@ -90,7 +90,7 @@ class TableFeatures(tf.keras.layers.Layer):
         super().__init__(dtype=dtype, **kwargs)
         self._columns = as_columns(columns)
         self.stacked = _arguments.boolean("stacked", stacked)
-        self._matches = [matching.checked_pair(names, self._columns) for names in matches]
+        self._matches = [Match.of(given, self._columns) for given in matches]
         self.encoders = dict(encoders or {})
         encoded = {column.name for column in self._columns if column.kind == "encoded"}
         if encoded != set(self.encoders):
@@ -192,7 +192,14 @@ class TableFeatures(tf.keras.layers.Layer):
             column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=given.get(name))
             columns.append(column)
             release()
-        return cls(columns, matches=matches, encoders=encoders), raw
+        layer = cls(columns, matches=matches, encoders=encoders)
+        for place, match in enumerate(layer._matches):
+            values = [
+                raw[column.name] if rows is None else raw[column.name].take(pa.array(rows)) for column in match.pair
+            ]
+            layer._matches[place] = match.learn(values)
+            release()
+        return layer, raw
 
     def _set_list_ranks(self, names: Sequence[str]) -> None:
         """Sets the columns with ranks: first those of numbers, then those of dates."""
@@ -233,11 +240,13 @@ class TableFeatures(tf.keras.layers.Layer):
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
         names = [column.name for column in self._columns for _ in range(column.width)]
-        return (*names, *(name for name in self._match_names for _ in range(matching.WIDTH)), *self.list_ranks)
+        names += [match.name for match in self._matches for _ in range(match.width)]
+        return (*names, *self.list_ranks)
 
     @property
-    def _match_names(self) -> list[str]:
-        return [f"{first.name} ~ {second.name}" for first, second in self._matches]
+    def matches(self) -> tuple[str, ...]:
+        """The names of the pairs of columns that are compared."""
+        return tuple(match.name for match in self._matches)
 
     @property
     def num_features(self) -> int:
@@ -426,12 +435,14 @@ class TableFeatures(tf.keras.layers.Layer):
             parts, order = [features], names
         values = {column.name: tf.convert_to_tensor(others[column.name]) for column in self._others}
         values.update({name: self._embedded(name, values[name]) for name in self.encoders})
+        values = {column.name: column.prepare(values[column.name]) for column in self._others}
         for place, column in enumerate(self._others):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
             order += [column.name] * column.width
-        for (first, second), name in zip(self._matches, self._match_names, strict=True):
-            parts.append(matching.match((first, second), values[first.name], values[second.name]))
-            order += [name] * matching.WIDTH
+        for match in self._matches:
+            first, second = (values[column.name] for column in match.pair)
+            parts.append(match.features(first, second))
+            order += [match.name] * match.width
         if self.list_ranks:
             ordered = self._ordered(numbers, values)
             if ordered.shape.rank != 3:
@@ -467,7 +478,7 @@ class TableFeatures(tf.keras.layers.Layer):
         """Returns the constructor's arguments, as JSON types."""
         own = {
             "columns": [column.to_config() for column in self._columns],
-            "matches": [[first.name, second.name] for first, second in self._matches],
+            "matches": [match.to_config() for match in self._matches],
             "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
             "list_ranks": list(self.list_ranks),
             "stacked": self.stacked,

@@ -201,11 +201,15 @@ class Column(abc.ABC):
         """Returns what the layer holds for this column, such as a lookup table; None for nothing."""
         return None
 
-    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+    def prepare(self, values: tf.Tensor) -> Any:
+        """Returns what `features` and matches compute from raw values [..., *shape] in common."""
+        return values
+
+    def features(self, values: Any, resource: Any) -> tf.Tensor:
         """Returns the features.
 
         Args:
-          values: Raw values [..., *shape].
+          values: What `prepare` returned.
           resource: What `resource` returned.
 
         Returns:

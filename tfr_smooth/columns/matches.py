@@ -2,58 +2,259 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import tensorflow as tf
 
+from tfr_smooth import _arguments
+from tfr_smooth.columns.codes import DistinctValues
 from tfr_smooth.columns.kinds import Column
 
-WIDTH = 2  # features of a match
+_CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
+_MOST_LETTERS = 2**21  # Unicode has fewer
+_MOST_TERMS = 100_000  # whose frequencies are stored
+_MOST_TEXTS = 2**18  # of a column, whose terms are counted
+_TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
+_OF_TERMS = 6  # features of two bags of terms
 
 
-def checked_pair(names: Sequence[str], columns: Sequence[Column]) -> tuple[Column, Column]:
-    """Returns the two columns of a match.
+class Frequencies(NamedTuple):
+    """In how many texts terms occur, for their weights.
 
-    Args:
-      names: The names of the columns.
-      columns: All columns.
+    The weight of a term is its inverse document frequency, `ln((1 + texts) / (1 + count)) + 1`. Terms of one text count
+    like unseen ones, which thus have the highest weight.
 
-    Raises:
-      ValueError: If they are no pair of columns with several values or words, or of vectors of one length.
+    Attributes:
+      texts: The number of texts.
+      codes: The codes of terms of several texts, increasing.
+      counts: The number of texts with each of them.
     """
-    pair = [column for name in names for column in columns if column.name == name]
-    kinds = {tuple(column.vector) or ("parts" if hasattr(column, "parts") else "") for column in pair}
-    if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
-        expected = "pairs of names of feature columns of text, or of vectors of one length"
-        own = [column.name for column in columns]
-        absent = [name for name in names if name not in own]
-        hint = f" {absent[0]!r} is no feature: `features` must list it, too." if absent else ""
-        raise ValueError(f"`matches` must be {expected}, got {names!r}.{hint}")
-    return pair[0], pair[1]
+
+    texts: int = 1
+    codes: Sequence[int] = ()
+    counts: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, texts: int, codes: np.ndarray, counts: np.ndarray) -> Frequencies:
+        """Returns the frequencies of the most frequent terms."""
+        codes, places = np.unique(codes, return_inverse=True)
+        totals = np.bincount(places, counts, len(codes)).astype(int)
+        kept = np.sort(np.argsort(-totals, kind="stable")[: min(_MOST_TERMS, np.count_nonzero(totals > 1))])
+        return cls(texts, codes[kept].tolist(), totals[kept].tolist())
 
 
-def match(pair: tuple[Any, Any], first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Returns the features of a match: the scalar product and the cosine of vectors, or the fractions of common values.
+class _Terms(NamedTuple):
+    """The different terms of texts.
+
+    Attributes:
+      texts: The number of texts.
+      text: The text of each term, int64 [terms].
+      code: The term, int64 [terms].
+      count: How often the text has it, float32 [terms].
+    """
+
+    texts: tf.Tensor
+    text: tf.Tensor
+    code: tf.Tensor
+    count: tf.Tensor
+
+    @classmethod
+    def of(cls, codes: tf.RaggedTensor) -> _Terms:
+        """Returns the terms of the codes int64 [texts, (terms)]."""
+        keys, _, counts = tf.unique_with_counts(codes.value_rowids() * 2**32 + codes.values)
+        return cls(codes.nrows(), keys // 2**32, keys % 2**32, tf.cast(counts, tf.float32))
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A comparison of two columns: of vectors, of texts, or of values such as ids and sets.
 
     Args:
       pair: The two columns.
-      first: Raw values of the first one [...], or vectors [..., length].
-      second: The same for the second one.
-
-    Returns:
-      float32 [..., 2].
+      frequencies: Those of the values; for texts, of words and of trigrams of letters. () if nothing is known.
     """
-    if pair[0].vector:
+
+    pair: tuple[Column, Column]
+    frequencies: tuple[Frequencies, ...] = ()
+
+    @classmethod
+    def of(cls, given: Any, columns: Sequence[Column]) -> Match:
+        """Returns the match of a pair of names, or of the result of `to_config`.
+
+        Args:
+          given: The names, or the result.
+          columns: All columns.
+
+        Raises:
+          ValueError: If it is no pair of columns with several values or words, or of vectors of one length.
+        """
+        names = given["columns"] if isinstance(given, Mapping) else given
+        pair = [column for name in names for column in columns if column.name == name]
+        kinds = {tuple(column.vector) or ("values" if hasattr(column, "split") else "") for column in pair}
+        if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
+            expected = "pairs of names of feature columns of text, or of vectors of one length"
+            own = [column.name for column in columns]
+            absent = [name for name in names if name not in own]
+            hint = f" {absent[0]!r} is no feature: `features` must list it, too." if absent else ""
+            raise ValueError(f"`matches` must be {expected}, got {names!r}.{hint}")
+        frequencies = given["frequencies"] if isinstance(given, Mapping) else ()
+        return cls((pair[0], pair[1]), tuple(Frequencies(*counted) for counted in frequencies))
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns the match as JSON types."""
+        return {"columns": [column.name for column in self.pair], "frequencies": list(map(list, self.frequencies))}
+
+    @property
+    def name(self) -> str:
+        """The names of the columns."""
+        return f"{self.pair[0].name} ~ {self.pair[1].name}"
+
+    @property
+    def _splitters(self) -> list[Any]:
+        """The functions from the words or values of texts to codes of terms."""
+        if self.pair[0].vector:
+            return []
+        is_text = all(column.kind == "text" for column in self.pair)
+        return [_hashed, _trigrams] if is_text else [_hashed]
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return _OF_TERMS * len(self._splitters) or 2
+
+    def learn(self, values: Sequence[pa.ChunkedArray]) -> Match:
+        """Returns the match with the frequencies of terms in the different texts of both columns.
+
+        Args:
+          values: Raw values of the two columns in training.
+        """
+        splitters = self._splitters
+        if not splitters:
+            return self
+        texts, counted = 0, []
+        for column, given in zip(self.pair, values, strict=True):
+            distinct = pc.unique(given)
+            distinct = distinct.filter(pc.not_equal(distinct, ""))
+            distinct = distinct.take(np.arange(0, len(distinct), len(distinct) // _MOST_TEXTS + 1))
+            texts += len(distinct)
+            for first in range(0, len(distinct), _TEXTS_AT_ONCE):
+                parts = column.split(tf.constant(distinct[first : first + _TEXTS_AT_ONCE].to_pylist(), tf.string))
+                codes = [tf.unique_with_counts(_Terms.of(split(parts)).code) for split in splitters]
+                counted.append([np.stack([unique.y, unique.count]) for unique in codes])
+        of_terms = (np.concatenate(counts, axis=1) for counts in zip(*counted, strict=True))
+        return dataclasses.replace(self, frequencies=tuple(Frequencies.of(texts, *counts) for counts in of_terms))
+
+    @functools.cached_property
+    def _tables(self) -> list[tuple[tf.Tensor, tf.Tensor]]:
+        """For each kind of terms, the codes and their weights; the last weight is that of other terms."""
+        tables = []
+        for counted in self.frequencies or [Frequencies() for _ in self._splitters]:
+            counts = np.array([*counted.counts, 1])
+            weights = np.log((1 + counted.texts) / (1 + counts)) + 1
+            with tf.init_scope():
+                tables.append((tf.constant([*counted.codes, _CODES], tf.int64), tf.constant(weights, tf.float32)))
+        return tables
+
+    def features(self, first: Any, second: Any) -> tf.Tensor:
+        """Returns the features: of vectors, the scalar product and the cosine; of others, those of their terms.
+
+        Args:
+          first: What `prepare` of the first column returned.
+          second: The same of the second one.
+
+        Returns:
+          float32 [..., width].
+        """
+        if self.pair[0].vector:
+            return self._of_vectors(first, second)
+        with tf.device("CPU:0"):  # strings are there
+            places = [tf.reshape(values.places, [-1]) for values in (first, second)]
+            features = []
+            for split, table in zip(self._splitters, self._tables, strict=True):
+                terms = [_Terms.of(split(values.parts)) for values in (first, second)]
+                features.append(_overlap(terms, places, table))
+            shape = tf.concat([tf.shape(first.places), [self.width]], axis=0)
+            return tf.reshape(tf.concat(features, axis=-1), shape)
+
+    def _of_vectors(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         first, second = (tf.where(tf.math.is_nan(values), 0.0, values) for values in (first, second))
         product = tf.reduce_sum(first * second, axis=-1)
         norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)
-        scaled = product / (pair[0].scale * pair[1].scale)
+        scaled = product / (self.pair[0].scale * self.pair[1].scale)
         return tf.stack([scaled, tf.math.divide_no_nan(product, norms)], axis=-1)
-    parts = [column.parts(values) for column, values in zip(pair, (first, second), strict=True)]
-    known = [tf.not_equal(texts, "") for texts in parts]
-    equal = tf.equal(parts[0][..., tf.newaxis], parts[1][..., tf.newaxis, :]) & known[0][..., tf.newaxis]
-    common = [tf.math.count_nonzero(tf.reduce_any(equal, axis=axis), axis=-1) for axis in (-1, -2)]
-    totals = [tf.math.count_nonzero(is_known, axis=-1) for is_known in known]
-    common, totals = (tf.cast(tf.stack(counts, axis=-1), tf.float32) for counts in (common, totals))
-    return tf.math.divide_no_nan(common, totals)
+
+
+def _hashed(parts: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Returns the codes of values or words [texts, (parts)] that are not empty."""
+    known = tf.ragged.boolean_mask(parts, tf.not_equal(parts, ""))
+    return known.with_values(tf.strings.to_hash_bucket_fast(known.values, _CODES))
+
+
+def _trigrams(words: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Returns the codes of trigrams of the letters of words [texts, (words)], which start and end with a mark."""
+    distinct, places = tf.unique(words.values)  # most words occur in many texts
+    letters = tf.cast(tf.strings.unicode_decode(distinct, "UTF-8"), tf.int64)
+    marks = tf.RaggedTensor.from_tensor(tf.zeros([tf.size(distinct), 1], tf.int64))
+    letters = tf.concat([marks, letters, marks], axis=1)
+    one, two, three = letters.values[:-2], letters.values[1:-1], letters.values[2:]
+    word = letters.value_rowids()
+    inside = tf.equal(word[:-2], word[2:])
+    codes = tf.boolean_mask(((one * _MOST_LETTERS + two) * _MOST_LETTERS + three) % _CODES, inside)
+    of_words = tf.RaggedTensor.from_value_rowids(
+        codes, tf.boolean_mask(word[:-2], inside), letters.nrows(), validate=False
+    )
+    gathered = tf.gather(of_words, places)
+    splits = tf.gather(gathered.row_splits, words.row_splits)
+    return tf.RaggedTensor.from_row_splits(gathered.values, splits, validate=False)
+
+
+def _overlap(terms: Sequence[_Terms], places: Sequence[tf.Tensor], table: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    """Returns what two texts have in common.
+
+    Args:
+      terms: The terms of the different texts of two columns.
+      places: The text of each row in each of them, [rows].
+      table: The codes of terms and their weights.
+
+    Returns:
+      float32 [rows, 6]: the fraction of the terms of the first text that the second one has, and the reverse; the same
+      with weighted terms; the cosine of the counts times the weights; and the sum of the weights of the common terms.
+    """
+    first, second = terms
+    weights = [_weights(of_column.code, table) for of_column in terms]
+    scaled = [of_column.count * weight for of_column, weight in zip(terms, weights, strict=True)]
+    totals = []
+    for of_column, weight, vector, place in zip(terms, weights, scaled, places, strict=True):
+        sums = tf.stack([tf.ones_like(weight), weight, vector * vector], axis=1)
+        totals.append(tf.gather(tf.math.unsorted_segment_sum(sums, of_column.text, of_column.texts), place))
+    # The terms of the first text of each row, and their places among those of the second text.
+    of_rows = tf.gather(
+        tf.RaggedTensor.from_value_rowids(tf.range(tf.size(first.text)), first.text, first.texts, validate=False),
+        places[0],
+    )
+    row, ours = of_rows.value_rowids(), of_rows.values
+    wanted = tf.cast(tf.gather(places[1], row), tf.int64) * 2**32 + tf.gather(first.code, ours)
+    size = tf.size(second.text)
+    # The keys of the second column are unique, so the first index of each is its place.
+    theirs = tf.unique(tf.concat([second.text * 2**32 + second.code, wanted], axis=0)).idx[size:]
+    common = theirs < size
+    row, ours, theirs = (tf.boolean_mask(values, common) for values in (row, ours, theirs))
+    weight = tf.gather(weights[0], ours)
+    products = tf.gather(scaled[0], ours) * tf.gather(scaled[1], theirs)
+    sums = tf.stack([tf.ones_like(weight), weight, products], axis=1)
+    sums = tf.math.unsorted_segment_sum(sums, row, tf.size(places[0]))
+    shares = [tf.math.divide_no_nan(sums[:, :2], total[:, :2]) for total in totals]
+    cosine = tf.math.divide_no_nan(sums[:, 2:], tf.sqrt(totals[0][:, 2:]) * tf.sqrt(totals[1][:, 2:]))
+    return tf.concat([*shares, cosine, sums[:, 1:2]], axis=1)
+
+
+def _weights(codes: tf.Tensor, table: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    known, weights = table
+    places = tf.searchsorted(known, codes)  # the last code is above all others
+    return tf.gather(weights, tf.where(tf.equal(tf.gather(known, places), codes), places, tf.size(known) - 1))

@@ -37,7 +37,7 @@ class Set(Coded):
       >>> import tensorflow as tf
       >>> from tfr_smooth.columns import Set
       >>> column = Set(name="tags", categories=("new", "red"), length=3)
-      >>> column.features(tf.constant(["red|new"]), column.resource()).numpy().tolist()
+      >>> column.features(column.prepare(tf.constant(["red|new"])), column.resource()).numpy().tolist()
       [[3.0, 2.0, 0.0]]
     """
 
@@ -81,11 +81,9 @@ class Set(Coded):
         """The separator."""
         return self.separator
 
-    def parts(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the values [..., length] of rows [...], "" after the last one."""
-        split = tf.strings.split(tf.reshape(values, [-1]), self.separator)
-        padded = tf.strings.strip(split.to_tensor(shape=[None, self.length]))
-        return tf.reshape(padded, tf.concat([tf.shape(values), [self.length]], axis=0))
+    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the values [rows, (values)] of strings [rows]."""
+        return tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(values, self.separator))
 
     @property
     def description(self) -> str:

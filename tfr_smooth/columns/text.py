@@ -35,7 +35,7 @@ class Text(Coded):
       >>> import tensorflow as tf
       >>> from tfr_smooth.columns import Text
       >>> column = Text(name="title", categories=("lamp", "red lamp"), length=5)
-      >>> column.features(tf.constant(["Red lamp"]), column.resource()).numpy().tolist()
+      >>> column.features(column.prepare(tf.constant(["Red lamp"])), column.resource()).numpy().tolist()
       [[1.0, 2.0, 3.0, 0.0, 0.0]]
     """
 
@@ -58,10 +58,13 @@ class Text(Coded):
         options = {"name": values.name, "has_missing": values.has_missing, "length": min(most, MOST_CODES)}
         return cls.of_counts(parts, numbers, _RARE, **options)
 
-    def parts(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the words and pairs of words [..., length] of texts [...], "" after the last one."""
-        parts = tf.strings.ngrams(words(tf.reshape(values, [-1])), (1, 2)).to_tensor(shape=[None, self.length])
-        return tf.reshape(parts, tf.concat([tf.shape(values), [self.length]], axis=0))
+    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the words of texts."""
+        return words(values)
+
+    def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns words and pairs of words."""
+        return tf.strings.ngrams(parts, (1, 2))
 
 
 def _word_counts(texts: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, int]:
