@@ -38,7 +38,7 @@ class TableFeatures(tf.keras.layers.Layer):
     of ids, categories and sets, and the words and pairs of words of texts. The last features are the ranks of numbers,
     booleans and dates within the list:
 
-    $$2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+    $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
     for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1.
 
@@ -54,8 +54,8 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
     entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks`, the shape is [batch,
-    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32 [...,
-    num_features]. Infinite numbers are not changed.
+    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32
+    [..., num_features]. Infinite numbers are not changed.
 
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.

@@ -18,10 +18,9 @@ _MOST_CORRELATION = 0.98
 def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     r"""Returns the rank of each value within its list, as a number in [-1, 1].
 
-    $$r(x) = 2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+    $$r(x) = \frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1}$$
 
-    for the n known values $x_j$ of the list, with the mean 0. The rank of a missing value, and of the only known value
-    of a list, is 0.
+    for the n known values $x_j$ of the list. The rank of a missing value, and of the only known value of a list, is 0.
 
     Args:
       values: float32 [batch, list, columns], NaN if missing.
@@ -33,16 +32,17 @@ def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     Time O(n log n) for lists of n documents, memory O(n).
     """
     known = ~tf.math.is_nan(values) & mask[:, :, tf.newaxis]
-    counts = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
-    by_column = tf.transpose(tf.where(known, values, np.inf), [0, 2, 1])
-    ordered = tf.sort(by_column, axis=-1)
-    # The numbers of lower values, and of lower or equal ones, of which an infinite value must not count the padding.
-    below, up_to = (
-        tf.transpose(tf.cast(tf.searchsorted(ordered, by_column, side=side), tf.float32), [0, 2, 1])
-        for side in ("left", "right")
-    )
-    ranks = tf.math.divide_no_nan(below + tf.minimum(up_to, counts) - 1.0, counts - 1.0) - 1.0
-    return tf.where(known & (counts > 1.0), ranks, 0.0)
+    counts = tf.math.count_nonzero(known, axis=1, dtype=tf.int32)[:, :, tf.newaxis]
+    by_column = tf.transpose(tf.where(known, values, -np.inf), [0, 2, 1])
+    shape = tf.shape(by_column)
+    falling, order = tf.math.top_k(by_column, k=shape[2])
+    # A search for values in their order takes a third of the time of one in any order.
+    higher, up_to = (tf.searchsorted(-falling, -falling, side=side) for side in ("left", "right"))
+    lower = tf.maximum(counts - up_to, 0)  # an infinite value is equal to the padding
+    ranks = tf.math.divide_no_nan(tf.cast(lower - higher, tf.float32), tf.cast(counts - 1, tf.float32))
+    places = tf.reshape(order, [-1, shape[2]]) + shape[2] * tf.range(shape[0] * shape[1])[:, tf.newaxis]
+    ranks = tf.gather(tf.reshape(ranks, [-1]), tf.math.invert_permutation(tf.reshape(places, [-1])))
+    return tf.where(known, tf.transpose(tf.reshape(ranks, shape), [0, 2, 1]), 0.0)
 
 
 def selected(values: tf.Tensor, mask: tf.Tensor) -> np.ndarray:

@@ -365,8 +365,8 @@ class Ranker(Estimator):
 
         Args:
           X: A table as for `fit`; the columns of labels, queries and weights may be missing.
-          qid: The query of each row, unless the table has the column of `fit`, or the ranker scores documents alone: with
-            `list_context=False`, or if no column has ranks, and neither a `network` nor `normalization="min_max"`.
+          qid: The query of each row, unless the table has the column of `fit` or documents are scored alone: with
+            `list_context=False` or no column with ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
 
         Returns:
