@@ -220,7 +220,9 @@ class TableFeatures(tf.keras.layers.Layer):
     def _ordered(self, numbers: Any, others: Mapping[str, Any]) -> tf.Tensor:
         """Returns the values that have ranks, float32 [..., ranks], NaN if missing."""
         places = [place for place, column in enumerate(self._numbers) if column.name in self.list_ranks]
-        dates = [column.days(others[column.name]) for column in self._others if column.name in self.list_ranks]
+        dates = [
+            column.ordered_values(others[column.name]) for column in self._others if column.name in self.list_ranks
+        ]
         parts = [tf.gather(numbers, places, axis=-1)] if places else []
         return tf.concat([*parts, *(days[..., tf.newaxis] for days in dates)], axis=-1)
 
