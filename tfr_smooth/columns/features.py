@@ -238,7 +238,7 @@ class TableFeatures(tf.keras.layers.Layer):
 
     @property
     def vectors(self) -> list[list[int]]:
-        """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
+        """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
         return [*self._blocks("vector"), *([[self.num_features - count, count]] if count else [])]
 
