@@ -63,7 +63,8 @@ def train_ranker(train: Any, valid: Any, epochs: int) -> Any:
     import tfr_smooth
 
     ranker = tfr_smooth.Ranker(verbose=False, **json.loads(_SETTINGS.value))
-    return ranker.fit(train["features"], train["labels"], group=train["groups"]).predict
+    ranker.fit(train["features"], train["labels"], group=train["groups"])
+    return lambda part: ranker.predict(part["features"], group=part["groups"])
 
 
 def train_lightgbm(train: Any, valid: Any, epochs: int) -> Any:
@@ -78,7 +79,7 @@ def train_lightgbm(train: Any, valid: Any, epochs: int) -> Any:
         eval_group=[valid["groups"]],
         callbacks=[lightgbm.early_stopping(50, verbose=False)],
     )
-    return model.predict
+    return lambda part: model.predict(part["features"])
 
 
 def train_tf_ranking(train: Any, valid: Any, epochs: int) -> Any:
@@ -107,8 +108,8 @@ def train_tf_ranking(train: Any, valid: Any, epochs: int) -> Any:
     best = tf.keras.callbacks.EarlyStopping("val_ndcg", mode="max", patience=epochs, restore_best_weights=True)
     model.fit(batches(train, True), validation_data=batches(valid, False), epochs=epochs, verbose=0, callbacks=[best])
 
-    def score(features: np.ndarray) -> np.ndarray:
-        chunks = np.array_split(features, len(features) // 8192 + 1)
+    def score(part: Any) -> np.ndarray:
+        chunks = np.array_split(part["features"], len(part["features"]) // 8192 + 1)
         return np.concatenate([model(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
 
     return score
@@ -123,9 +124,9 @@ def run(name: str, folder: pathlib.Path, epochs: int) -> None:
     start, cpu = time.perf_counter(), time.process_time()
     score = TRAINERS[name](train, valid, epochs)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    scores = score(test["features"])  # the first call may compile
+    scores = score(test)  # the first call may compile
     start = time.perf_counter()
-    score(test["features"])
+    score(test)
     per_second = len(scores) / (time.perf_counter() - start)
     np.save(folder / f"{name}.npy", np.asarray(scores, np.float32))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -78,7 +78,7 @@ def main(argv: list[str]) -> None:
                     student = tfr_smooth.Ranker(**{**ranker.get_params(), "seed": seed})
                     labels = targets if name.startswith("teacher") else train["y"]
                     student.fit(train["X"], labels, qid=train["qid"], validation=tuple(valid.values()))
-                    frame = measured(test, student.predict(test["X"]), of_teacher)
+                    frame = measured(test, student.predict(test["X"], qid=test["qid"]), of_teacher)
                     found.append(frame.assign(ranker=name, fold=fold, seed=seed))
                     reached = student.score(**valid)
                     print(f"{fold}, seed {seed}, {name}: validation NDCG {reached:.4f}", flush=True)

@@ -64,7 +64,7 @@ def test_parts_are_all_documents_in_whole_lists_of_similar_lengths():
     sizes = np.random.default_rng(0).integers(1, 9, 50)
     sizes[7] = 100
     lists = data.from_arrays(np.arange(sizes.sum())[:, None], None, np.repeat(np.arange(50), sizes))
-    parts = list(list_context.parts(lists, 20, whole=True))
+    parts = list(list_context.in_parts(lists, 20, whole=True))
     np.testing.assert_array_equal(np.sort(np.concatenate([places for places, _ in parts])), np.arange(sizes.sum()))
     for places, lengths in parts:
         assert len(lengths) * lengths.max() <= 20 or len(lengths) == 1
@@ -72,7 +72,7 @@ def test_parts_are_all_documents_in_whole_lists_of_similar_lengths():
         for first, end in zip(ends - lengths, ends, strict=True):
             query = lists.query_of_document[places[first]]
             np.testing.assert_array_equal(places[first:end], lists.starts[query] + np.arange(sizes[query]))
-    assert [len(lengths) for _, lengths in list_context.parts(lists, 20, whole=False)] == [1] * -(-sizes.sum() // 20)
+    assert [len(lengths) for _, lengths in list_context.in_parts(lists, 20, whole=False)] == [1] * -(-sizes.sum() // 20)
 
 
 COLUMNS = [

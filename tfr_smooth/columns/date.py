@@ -77,12 +77,12 @@ class Date(Column):
 
     def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
         """Returns the features of seconds since 1970-01-01 UTC."""
-        days = self.days(values)
+        days = self.ordered_values(values)
         missing = tf.math.is_nan(days)
         features = tf.where(missing, 0.0, days)[..., tf.newaxis]
         return with_flag(features, missing) if self.has_missing else features
 
-    def days(self, values: tf.Tensor) -> tf.Tensor:
+    def ordered_values(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the days since the mean date, float32, NaN if missing, of seconds since 1970-01-01 UTC."""
         missing = tf.equal(values, tf.constant(self.missing_value, values.dtype))
         days = tf.cast(values, tf.float64) / _SECONDS_PER_DAY - tf.constant(self.fill, tf.float64)

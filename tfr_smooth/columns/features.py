@@ -11,8 +11,8 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns import list_context
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
+from tfr_smooth.columns.list_context import in_parts, learn_ranks, list_ranks, ordered_columns, ordered_values, padded
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import columns_of_matrix, number_features
 from tfr_smooth.data.batches import prefetched
@@ -23,7 +23,6 @@ from tfr_smooth.data.roles import DENSE
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 2**16
-_SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # documents, and those of a list, from which columns with ranks are selected
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -38,7 +37,7 @@ class TableFeatures(tf.keras.layers.Layer):
     of ids, categories and sets, and the words and pairs of words of texts. The last features are the ranks of numbers,
     booleans and dates within the list:
 
-    $$2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+    $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
     for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1.
 
@@ -54,8 +53,8 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
     entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks`, the shape is [batch,
-    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32 [...,
-    num_features]. Infinite numbers are not changed.
+    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32
+    [..., num_features]. Infinite numbers are not changed.
 
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
@@ -127,7 +126,7 @@ class TableFeatures(tf.keras.layers.Layer):
           max_categories: The most values of a category of unknown kind, >= 1.
           kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
           matches: Pairs of names of columns to compare.
-          list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.selected`.
+          list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.learn_ranks`.
 
         Returns:
           The layer, and all lists with the raw values of the columns.
@@ -148,7 +147,8 @@ class TableFeatures(tf.keras.layers.Layer):
             changed = [name for name in table.column_names if raw[name] is not table[name]]
             lists = lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
         if list_context:
-            layer._learn_list_ranks(lists if queries is None else lists.take(queries))
+            training = lists if queries is None else lists.take(queries)
+            layer._set_list_ranks(learn_ranks(training, layer.columns, layer.raw))
         return layer, lists
 
     @classmethod
@@ -203,33 +203,11 @@ class TableFeatures(tf.keras.layers.Layer):
 
     def _set_list_ranks(self, names: Sequence[str]) -> None:
         """Sets the columns with ranks: first those of numbers, then those of dates."""
-        ordered = [column.name for column in (*self._numbers, *self._others) if column.ordered]
-        if isinstance(names, str) or len(set(names)) < len(names) or not set(names) <= set(ordered):
+        ordered, chosen = ordered_columns(self._columns), set(names)
+        if isinstance(names, str) or len(chosen) < len(names) or not chosen <= set(ordered):
             expected = "unique names of columns of numbers, booleans or dates"
             raise ValueError(f"`list_ranks` must be {expected}, got {names!r}.")
-        self.list_ranks = tuple(name for name in ordered if name in names)
-
-    def _learn_list_ranks(self, lists: Lists) -> None:
-        """Selects the columns with ranks."""
-        self._set_list_ranks([column.name for column in self._columns if column.ordered])
-        queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
-        lengths = np.minimum(lists.lengths[queries], _LONGEST_SAMPLED)
-        count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
-        queries, lengths = queries[:count], lengths[:count]
-        if not self.list_ranks or not len(queries):
-            self._set_list_ranks(())
-            return
-        raw = self.raw(lists, lists.rows_of(queries, lengths))
-        (numbers, others), mask = list_context.padded(raw, tf.constant(lengths))
-        selected = list_context.selected(self._ordered(numbers, others), mask)
-        self._set_list_ranks([name for name, is_selected in zip(self.list_ranks, selected, strict=True) if is_selected])
-
-    def _ordered(self, numbers: Any, others: Mapping[str, Any]) -> tf.Tensor:
-        """Returns the values that have ranks, float32 [..., ranks], NaN if missing."""
-        places = [place for place, column in enumerate(self._numbers) if column.name in self.list_ranks]
-        dates = [column.days(others[column.name]) for column in self._others if column.name in self.list_ranks]
-        parts = [tf.gather(numbers, places, axis=-1)] if places else []
-        return tf.concat([*parts, *(days[..., tf.newaxis] for days in dates)], axis=-1)
+        self.list_ranks = tuple(name for name in ordered if name in chosen)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -269,7 +247,7 @@ class TableFeatures(tf.keras.layers.Layer):
 
     @property
     def vectors(self) -> list[list[int]]:
-        """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
+        """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
         return [*self._blocks("vector"), *([[self.num_features - count, count]] if count else [])]
 
@@ -355,7 +333,7 @@ class TableFeatures(tf.keras.layers.Layer):
             return lists
         matrix = np.zeros([count, width], np.float32)
         all_rows = lists.rows
-        for places, lengths in list_context.parts(lists, _ROWS_AT_ONCE, whole=bool(self.list_ranks)):
+        for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=bool(self.list_ranks)):
             rows = all_rows[places]
             matrix[rows] = tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths))
         return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
@@ -415,7 +393,7 @@ class TableFeatures(tf.keras.layers.Layer):
         Returns:
           float32 [batch, list, num_features], and the mask [batch, list].
         """
-        (numbers, others), mask = list_context.padded((numbers, dict(others)), lengths)
+        (numbers, others), mask = padded((numbers, dict(others)), lengths)
         return self.prepare(numbers, others, mask), mask
 
     def prepare(self, numbers: Any, others: Mapping[str, Any], mask: tf.Tensor | None = None) -> tf.Tensor:
@@ -444,12 +422,11 @@ class TableFeatures(tf.keras.layers.Layer):
             parts.append(match.features(first, second))
             order += [match.name] * match.width
         if self.list_ranks:
-            ordered = self._ordered(numbers, values)
+            ordered = ordered_values(self._columns, numbers, values, self.list_ranks)
             if ordered.shape.rank != 3:
                 raise ValueError(f"`inputs` must be [batch, list] for `list_ranks`, got shape {ordered.shape[:-1]}.")
-            parts.append(
-                list_context.list_ranks(ordered, tf.ones(tf.shape(ordered)[:2], tf.bool) if mask is None else mask)
-            )
+            mask = tf.ones(tf.shape(ordered)[:2], tf.bool) if mask is None else mask
+            parts.append(list_ranks(ordered, mask))
             order += self.list_ranks
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
 

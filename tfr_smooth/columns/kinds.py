@@ -217,6 +217,10 @@ class Column(abc.ABC):
         """
         raise NotImplementedError
 
+    def ordered_values(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers that have ranks, float32 [...], NaN if missing, of the raw values [...] of a column."""
+        raise NotImplementedError
+
     @property
     def description(self) -> str:
         """The raw values, for a model card."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth.columns.kinds import Column
 from tfr_smooth.data.lists import Lists
 
 # Of the ranks of a column within lists: the least variance, and the highest correlation with the ranks among all rows.
 _LEAST_VARIANCE = 0.005
 _MOST_CORRELATION = 0.98
+_SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # documents, and documents of a list, from which the columns are selected
 
 
 def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     r"""Returns the rank of each value within its list, as a number in [-1, 1].
 
-    $$r(x) = 2 \, \frac{|\{j: x_j < x\}| + \frac{1}{2} (|\{j: x_j = x\}| - 1)}{n - 1} - 1$$
+    $$r(x) = \frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1}$$
 
-    for the n known values $x_j$ of the list, with the mean 0. The rank of a missing value, and of the only known value
-    of a list, is 0.
+    for the n known values $x_j$ of the list. The rank of a missing value, and of the only known value of a list, is 0.
 
     Args:
       values: float32 [batch, list, columns], NaN if missing.
@@ -33,35 +34,71 @@ def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     Time O(n log n) for lists of n documents, memory O(n).
     """
     known = ~tf.math.is_nan(values) & mask[:, :, tf.newaxis]
-    counts = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
-    by_column = tf.transpose(tf.where(known, values, np.inf), [0, 2, 1])
-    ordered = tf.sort(by_column, axis=-1)
-    # The numbers of lower values, and of lower or equal ones, of which an infinite value must not count the padding.
-    below, up_to = (
-        tf.transpose(tf.cast(tf.searchsorted(ordered, by_column, side=side), tf.float32), [0, 2, 1])
-        for side in ("left", "right")
-    )
-    ranks = tf.math.divide_no_nan(below + tf.minimum(up_to, counts) - 1.0, counts - 1.0) - 1.0
-    return tf.where(known & (counts > 1.0), ranks, 0.0)
+    counts = tf.math.count_nonzero(known, axis=1, dtype=tf.int32)[:, :, tf.newaxis]
+    by_column = tf.transpose(tf.where(known, values, -np.inf), [0, 2, 1])
+    shape = tf.shape(by_column)
+    falling, order = tf.math.top_k(by_column, k=shape[2])
+    # A search for values in their order takes a third of the time of one in any order.
+    higher, up_to = (tf.searchsorted(-falling, -falling, side=side) for side in ("left", "right"))
+    lower = tf.maximum(counts - up_to, 0)  # an infinite value is equal to the padding
+    ranks = tf.math.divide_no_nan(tf.cast(lower - higher, tf.float32), tf.cast(counts - 1, tf.float32))
+    places = tf.reshape(order, [-1, shape[2]]) + shape[2] * tf.range(shape[0] * shape[1])[:, tf.newaxis]
+    ranks = tf.gather(tf.reshape(ranks, [-1]), tf.math.invert_permutation(tf.reshape(places, [-1])))
+    return tf.where(known, tf.transpose(tf.reshape(ranks, shape), [0, 2, 1]), 0.0)
 
 
-def selected(values: tf.Tensor, mask: tf.Tensor) -> np.ndarray:
-    """Returns which columns should have ranks: they vary within lists, and the value does not tell the rank.
+def ordered_columns(columns: Sequence[Column]) -> list[str]:
+    """Returns the names of the columns that can have ranks: first those of numbers, then those of dates."""
+    names = {stacked: [c.name for c in columns if c.ordered and c.stacked == stacked] for stacked in (True, False)}
+    return names[True] + names[False]
+
+
+def ordered_values(
+    columns: Sequence[Column], numbers: Any, others: Mapping[str, Any], names: Collection[str]
+) -> tf.Tensor:
+    """Returns the values of columns that can have ranks.
 
     Args:
-      values: float32 [batch, list, columns], NaN if missing, of training lists.
-      mask: bool [batch, list], False for padding.
+      columns: The columns.
+      numbers: float32 [..., columns of numbers], as from `TableFeatures.raw`.
+      others: The values of the other columns by name.
+      names: The names of the columns of the values, at least one.
 
     Returns:
-      bool [columns].
+      float32 [..., names], NaN if missing, in the order of `ordered_columns`.
     """
+    names = set(names)
+    places = [place for place, name in enumerate(c.name for c in columns if c.stacked) if name in names]
+    dates = [c.ordered_values(others[c.name])[..., tf.newaxis] for c in columns if not c.stacked and c.name in names]
+    return tf.concat([*([tf.gather(numbers, places, axis=-1)] if places else []), *dates], axis=-1)
+
+
+def learn_ranks(lists: Lists, columns: Sequence[Column], raw: Callable[[Lists, np.ndarray], Any]) -> list[str]:
+    """Returns the columns that should have ranks: they vary within lists, and the value does not tell the rank.
+
+    Args:
+      lists: The training lists, of which a sample is used.
+      columns: The columns.
+      raw: The method `TableFeatures.raw`.
+
+    Returns:
+      The names.
+    """
+    queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
+    lengths = np.minimum(lists.lengths[queries], _LONGEST_SAMPLED)
+    count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
+    queries, lengths, names = queries[:count], lengths[:count], ordered_columns(columns)
+    if not names or not len(queries):
+        return []
+    (numbers, others), mask = padded(raw(lists, lists.rows_of(queries, lengths)), tf.constant(lengths))
+    values = ordered_values(columns, numbers, others, names)
     within = tf.boolean_mask(list_ranks(values, mask), mask)
     rows = tf.boolean_mask(values, mask)[tf.newaxis]
-    among_all = list_ranks(rows, tf.ones(tf.shape(rows)[:2], tf.bool))[0]
-    variance, variance_among_all, covariance = (
-        tf.reduce_mean(product, axis=0).numpy() for product in (within**2, among_all**2, within * among_all)
-    )
-    return (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * variance_among_all))
+    overall = list_ranks(rows, tf.ones(tf.shape(rows)[:2], tf.bool))[0]
+    products = (within**2, overall**2, within * overall)
+    variance, of_rows, covariance = (tf.reduce_mean(product, axis=0).numpy() for product in products)
+    is_chosen = (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * of_rows))
+    return np.array(names, object)[is_chosen].tolist()
 
 
 def padded(values: Any, lengths: tf.Tensor) -> tuple[Any, tf.Tensor]:
@@ -78,7 +115,7 @@ def padded(values: Any, lengths: tf.Tensor) -> tuple[Any, tf.Tensor]:
     return tf.nest.map_structure(pad, values), tf.sequence_mask(lengths)
 
 
-def parts(lists: Lists, most: int, *, whole: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def in_parts(lists: Lists, most: int, *, whole: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields the documents of lists in parts, to need little memory.
 
     Args:

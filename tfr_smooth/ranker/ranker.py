@@ -14,8 +14,9 @@ import tensorflow as tf
 
 from tfr_smooth import data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
-from tfr_smooth.columns import TableFeatures, list_context
+from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import listed
+from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
@@ -365,8 +366,8 @@ class Ranker(Estimator):
 
         Args:
           X: A table as for `fit`; the columns of labels, queries and weights may be missing.
-          qid: The query of each row, unless the table has the column of `fit`, or the ranker scores documents alone: with
-            `list_context=False`, or if no column has ranks, and neither a `network` nor `normalization="min_max"`.
+          qid: The query of each row, unless the table has the column of `fit` or documents are scored alone: with
+            `list_context=False` or no column with ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
 
         Returns:
@@ -382,7 +383,7 @@ class Ranker(Estimator):
         """Returns the scores of the documents in the order of the lists."""
         score = self._compiled(self._scorer if scorer is None else scorer)
         rows, scores = lists.rows, np.zeros(lists.documents, np.float32)
-        for places, lengths in list_context.parts(lists, _SCORED, whole=self._scores_lists):
+        for places, lengths in in_parts(lists, _SCORED, whole=self._scores_lists):
             scores[places] = score(*self.features_.raw(lists, rows[places]), lengths)
         return scores
 
@@ -473,7 +474,9 @@ class Ranker(Estimator):
     def feature_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
     ) -> training.FeatureImportance:
-        """Measures how much NDCG drops when the values of a column are shuffled over all documents.
+        """Measures how much NDCG drops when a column is shuffled over all documents.
+
+        The ranks of its values within lists are shuffled with the values.
 
         Args:
           X: A table with labels as for `evaluate`.

@@ -1,0 +1,106 @@
+"""Ranks within the list in `Ranker`: training, predictions in any order, importance, files and exports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth.columns import column_arrays
+
+QUICK = {"members": 1, "hidden": [8], "epochs": 20, "learning_rate": 0.01, "batch_size": 16, "verbose": False}
+
+
+def table(queries=120, seed=0):
+    """Offers whose label is whether they are among the cheapest of their query, whatever the prices."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(4, 12, queries)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), sizes)})
+    level = np.exp(random.normal(0.0, 3.0, queries))[frame["query"]]
+    frame["price"] = level * (1.0 + 0.1 * random.integers(0, 30, len(frame)))
+    frame.loc[random.random(len(frame)) < 0.1, "price"] = np.nan
+    frame["label"] = (frame.groupby("query")["price"].rank(pct=True) <= 0.4).astype(int)
+    frame["brand"] = random.choice(["acme", "umbrella"], len(frame))
+    frame["listed"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 500, len(frame)), unit="D")
+    return frame
+
+
+FRAME, NEW = table(), table(40, seed=1)
+ROLES = {"label": "label", "query": "query"}
+
+
+def matrix(frame):
+    days = (frame["listed"] - pd.Timestamp("2024-01-01")).dt.days
+    return np.stack([frame["price"], days], axis=1).astype(np.float64)
+
+
+@pytest.fixture(scope="module", params=["table", "matrix"])
+def fitted(request):
+    """A ranker, the new documents, and its argument of the queries."""
+    if request.param == "table":
+        return tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES), NEW, {}
+    ranker = tfr_smooth.Ranker(**QUICK).fit(matrix(FRAME), FRAME["label"], qid=FRAME["query"])
+    return ranker, matrix(NEW), {"y": NEW["label"], "qid": NEW["query"]}
+
+
+def test_ranks_learn_what_the_value_does_not_say(fitted):
+    ranker, new, given = fitted
+    alone = tfr_smooth.Ranker(**QUICK, list_context=False).fit(FRAME, **ROLES)
+    assert ranker.score(new, **given) > 0.95 > 0.9 > alone.score(NEW)
+    drops = ranker.feature_importance(new, **given, repeats=2).drops
+    assert max(drops, key=lambda name: drops[name].mean()) == ("1" if given else "price")
+    assert min(drops["1" if given else "price"]) > 0.1
+
+
+def test_scores_do_not_depend_on_the_order_of_rows_or_on_other_queries(fitted):
+    ranker, new, given = fitted
+    qid = NEW["query"].to_numpy()
+    take = new.iloc.__getitem__ if isinstance(new, pd.DataFrame) else new.__getitem__
+    scores = ranker.predict(new, qid=qid)
+    for rows in (np.random.default_rng(0).permutation(len(NEW)), np.flatnonzero(qid % 3 == 1)):
+        np.testing.assert_allclose(ranker.predict(take(rows), qid=qid[rows]), scores[rows], rtol=1e-5, atol=1e-6)
+    one = np.flatnonzero(qid == 2)[:1]
+    assert np.isfinite(ranker.predict(take(one), qid=qid[one])).all()
+    with pytest.raises(ValueError, match="define the queries, got none of them: .* unless `list_context=False`"):
+        ranker.predict(new.drop(columns="query") if isinstance(new, pd.DataFrame) else new)
+
+
+def test_documents_are_scored_alone_without_ranks():
+    for frame in (FRAME, FRAME.assign(price=FRAME["query"] % 7, listed=FRAME["listed"].iloc[0])):
+        ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, list_context=frame is not FRAME).fit(frame, **ROLES)
+        new = NEW.drop(columns=["query", "label"])
+        scores = ranker.predict(new)
+        np.testing.assert_allclose(ranker.predict(new[5:6]), scores[5:6], rtol=1e-5, atol=1e-6)
+
+
+def test_files_models_and_exports_have_the_ranks(fitted, tmp_path):
+    ranker, new, given = fitted
+    qid = NEW["query"].to_numpy()
+    scores = ranker.predict(new, qid=qid)
+    ranker.save(tmp_path / "ranker.keras")
+    again = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
+    np.testing.assert_array_equal(again.predict(new, qid=qid), scores)
+    exported = tf.saved_model.load(again.export(tmp_path / "export", warmup_list_sizes=()))
+    if given:
+        rows = tf.RaggedTensor.from_value_rowids(tf.constant(new, tf.float32), qid)
+        inputs = {"features": rows.to_tensor()}
+    else:
+        arrays = column_arrays(NEW, ranker.features_.columns)
+        rows = {name: tf.RaggedTensor.from_value_rowids(values, qid) for name, values in arrays.items()}
+        inputs = {name: values.to_tensor() for name, values in rows.items()}
+    mask = tf.sequence_mask(np.bincount(qid))
+    for found in (
+        again.model_({**inputs, "mask": mask}),
+        exported.signatures["rank"](**inputs, mask=mask)["scores"],
+    ):
+        np.testing.assert_allclose(tf.boolean_mask(found, mask), scores, rtol=1e-4, atol=1e-5)
+
+
+def test_the_columns_with_ranks_are_printed_and_continued(capsys):
+    options = {**QUICK, "epochs": 1, "verbose": True}
+    first = tfr_smooth.Ranker(**options).fit(FRAME, **ROLES)
+    assert "List ranks: ['price', 'listed']\n" in capsys.readouterr().out
+    second = tfr_smooth.Ranker(**options).fit(NEW, **ROLES, init_model=first)
+    assert second.features_.list_ranks == ("price", "listed")
+    with pytest.raises(ValueError, match="`list_context` must be True for an `init_model` with ranks"):
+        tfr_smooth.Ranker(**options, list_context=False).fit(NEW, **ROLES, init_model=first)
