@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
-from tfr_smooth.columns.matches import Match
+from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix, number_features
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
@@ -167,8 +167,8 @@ class TableFeatures(tf.keras.layers.Layer):
             if isinstance(kind, tf.keras.layers.Layer):
                 encoders[name], given[name] = kind, f"encoded:{kind.width}"
         for pair in matches:
-            texts = [name for name in pair if name in table.column_names and name not in given]
-            if len(texts) == 2 and any(has_words(table[name]) for name in texts):
+            texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
+            if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
                 given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
         columns, raw = [], {}
         for name, values in zip(table.column_names, table.columns, strict=True):
@@ -177,7 +177,9 @@ class TableFeatures(tf.keras.layers.Layer):
             release()
         layer = cls(columns, matches=matches, encoders=encoders)
         for place, match in enumerate(layer._matches):
-            values = [raw[column.name] if rows is None else raw[column.name].take(pa.array(rows)) for column in match.pair]
+            values = [
+                raw[column.name] if rows is None else raw[column.name].take(pa.array(rows)) for column in match.pair
+            ]
             layer._matches[place] = match.learn(values)
             release()
         return layer, raw

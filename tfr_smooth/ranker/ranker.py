@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfr_smooth import data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
@@ -62,7 +63,9 @@ class Ranker(Estimator):
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
-        by their scalar product and cosine, text by the fraction of common values or words.
+        by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
+        `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
+        several words that often have a word of it; () compares nothing.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -217,12 +220,20 @@ class Ranker(Estimator):
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
-            options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
-            layer, raw = TableFeatures.learn(documents, training_queries, **options)
+            options = {"max_categories": p["max_categories"], "kinds": p["kinds"]}
+            matches = p["matches"]
+            if matches is None:
+                pairs = text_pairs(documents.take(training_queries), p["kinds"] or {})
+                matches = [pair for pair in pairs if pair[0] in documents.roles.features]
+                if p["verbose"]:
+                    _print_uncompared([pair for pair in pairs if pair not in matches and pair[0] == query])
+            layer, raw = TableFeatures.learn(documents, training_queries, matches=matches, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
+            if layer.matches:
+                print(f"Matches: {'; '.join(layer.matches)}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
         prepared = layer.transform(raw)
         train, valid = prepared, None
@@ -503,3 +514,11 @@ class Ranker(Estimator):
         """
         model, card = self._fitted(), self._card(self._plan.make_loss(), options.pop("card", None))
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
+
+
+def _print_uncompared(pairs: Sequence[tuple[str, str]]) -> None:
+    """Prints that texts are not compared with the queries, since the queries are no feature."""
+    if pairs:
+        documents = ", ".join(repr(document) for _, document in pairs)
+        query = pairs[0][0]
+        print(f"The queries have words of {documents}: `features` with {query!r} compares them.", flush=True)
