@@ -21,7 +21,7 @@ from tfr_smooth.data.roles import DENSE
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**14  # splitting takes much more memory than the texts
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -31,13 +31,21 @@ class TableFeatures(tf.keras.layers.Layer):
     r"""Converts the raw columns of a table to numbers, as learned from a training table.
 
     The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
-    columns, each match of two columns gives two features: of two vectors, their scalar product and its cosine; of
-    others, the fraction of the values of the first one that the second one has, and the reverse. The values are those
-    of ids, categories and sets, and the words and pairs of words of texts.
+    columns come the matches of two columns. A match of two vectors gives their scalar product and their cosine. Other
+    columns are compared by terms: the values of ids, categories and sets; of two texts, the words, and then again the
+    trigrams of the letters of each word with its start and end, which stand in for stems. A term has the weight
+
+        ln((1 + N) / (1 + n)) + 1
+
+    if n of the N different texts of both columns in training have it; n is at least 1, also for unseen terms. The six
+    features of a kind of terms are: the number and the weight of the terms that both values have, as a fraction of
+    those of the first one, and of those of the second one; the cosine of the counts times the weights (TF-IDF); and
+    the summed weight of the common terms.
 
     Args:
       columns: The columns, as from `infer_columns`, or the results of their `to_config`.
-      matches: Pairs of names of columns to compare, both vectors of the same length or both text.
+      matches: Pairs of names of columns to compare, both vectors of the same length or both text; or what `get_config`
+        has of them, with the frequencies of the terms.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
@@ -51,7 +59,7 @@ class TableFeatures(tf.keras.layers.Layer):
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
 
-    Time and memory O(values * features).
+    Time and memory O(values * features). Each different text of a batch is split once.
 
     Example:
       >>> import tensorflow as tf

@@ -84,7 +84,7 @@ class Match:
       frequencies: Those of the values; for texts, of words and of trigrams of letters. () if nothing is known.
     """
 
-    pair: tuple[Column, Column]
+    pair: tuple[Any, Any]
     frequencies: tuple[Frequencies, ...] = ()
 
     @classmethod
@@ -234,7 +234,7 @@ def _have_common_words(*texts: pa.Array) -> bool:
     step = len(texts[0]) // _MOST_SAMPLED + 1
     first, second = (words(tf.constant(pc.fill_null(array[::step], "").to_pylist())) for array in texts)
     common = [not set(one).isdisjoint(other) for one, other in zip(first.to_list(), second.to_list(), strict=True)]
-    return np.mean(common) >= _RELATED
+    return bool(np.mean(common) >= _RELATED)
 
 
 def _hashed(parts: tf.RaggedTensor) -> tf.RaggedTensor:
