@@ -17,8 +17,8 @@ from tfr_smooth.columns.words import words
 TEXTS = {"a": "text", "b": "text"}
 
 
-def learned(frame, kinds=TEXTS):
-    return TableFeatures.learn_table(checked_table(frame), kinds=kinds, matches=[("a", "b")])[0]
+def learned(frame, kinds=TEXTS, rows=None):
+    return TableFeatures.learn_table(checked_table(frame), rows, kinds=kinds, matches=[("a", "b")])[0]
 
 
 def compared(layer, frame):
@@ -76,9 +76,9 @@ def test_random_sets_have_the_features_of_the_reference():
 
 
 def test_words_of_fewer_texts_weigh_more():
-    frame = pd.DataFrame({"a": ["red lamp", "blue lamp"], "b": ["red sofa", "lamp lamp shade"]})
+    frame = pd.DataFrame({"a": ["red lamp", "blue lamp", "sofa"], "b": ["red sofa", "lamp lamp shade", "red shade"]})
     often, seldom, once = np.log([5 / 4, 5 / 3, 5 / 2]) + 1  # of four texts, three have "lamp", two "red", one "sofa"
-    layer = learned(frame)
+    layer = learned(frame, rows=np.array([0, 1]))
     share, cosine = seldom / (seldom + often), seldom**2 / (np.hypot(seldom, often) * np.hypot(seldom, once))
     np.testing.assert_allclose(
         compared(layer, frame)[0, :6], [1 / 2, share, 1 / 2, seldom / (seldom + once), cosine, seldom], rtol=1e-6

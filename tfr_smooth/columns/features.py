@@ -185,10 +185,7 @@ class TableFeatures(tf.keras.layers.Layer):
             release()
         layer = cls(columns, matches=matches, encoders=encoders)
         for place, match in enumerate(layer._matches):
-            values = [
-                raw[column.name] if rows is None else raw[column.name].take(pa.array(rows)) for column in match.pair
-            ]
-            layer._matches[place] = match.learn(values)
+            layer._matches[place] = match.learn([raw[column.name] for column in match.pair], rows)
             release()
         return layer, raw
 

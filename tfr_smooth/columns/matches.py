@@ -19,6 +19,7 @@ from tfr_smooth.data.lists import Lists
 _CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
 _MOST_LETTERS = 2**21  # Unicode has fewer
 _MOST_TERMS = 100_000  # whose frequencies are stored
+_MOST_ROWS = 2**20  # in which different texts are looked for
 _MOST_TEXTS = 2**18  # of a column, whose terms are counted
 _TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
 _OF_TERMS = 6  # features of two bags of terms
@@ -132,18 +133,21 @@ class Match:
         """Number of features."""
         return _OF_TERMS * len(self._splitters) or 2
 
-    def learn(self, values: Sequence[pa.ChunkedArray]) -> Match:
+    def learn(self, values: Sequence[pa.ChunkedArray], rows: np.ndarray | None) -> Match:
         """Returns the match with the frequencies of terms in the different texts of both columns.
 
         Args:
-          values: Raw values of the two columns in training.
+          values: Raw values of the two columns.
+          rows: The training rows. None for all.
         """
         splitters = self._splitters
         if not splitters:
             return self
         texts, counted = 0, []
+        rows = np.arange(len(values[0])) if rows is None else rows
+        chosen = pa.array(rows[:: len(rows) // _MOST_ROWS + 1])
         for column, given in zip(self.pair, values, strict=True):
-            distinct = pc.unique(given)
+            distinct = pc.unique(given.take(chosen))
             distinct = distinct.filter(pc.not_equal(distinct, ""))
             distinct = distinct.take(np.arange(0, len(distinct), len(distinct) // _MOST_TEXTS + 1))
             texts += len(distinct)
