@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth.columns import Category, Id, Number, Set, TableFeatures, Vector, column_arrays, infer_columns
-from tfr_smooth.columns.tables import checked_table
 
 
 def test_a_match_of_vectors_is_their_product_in_their_units_and_their_cosine():
@@ -23,15 +22,6 @@ def test_hashed_values_share_no_code_with_missing_and_unseen_ones(column):
     codes = column.features(column.prepare(values), column.resource()).numpy().ravel()
     assert set(codes[:-1]) == {2.0, 3.0, 4.0, 5.0} and codes[-1] == 0.0
     assert column.codes == [1, 6]
-
-
-def test_texts_that_are_matched_are_texts_even_with_few_values():
-    titles = ["a lamp that is red", "sofas in blue and grey"]
-    frame = pd.DataFrame({"search": ["red lamp", "blue sofa"] * 30, "title": titles * 30})
-    alone = TableFeatures(infer_columns(frame))
-    assert [column.kind for column in alone.columns] == ["category", "category"]
-    layer, _ = TableFeatures.learn_table(checked_table(frame), matches=[("search", "title")])
-    assert [column.kind for column in layer.columns] == ["text", "text"]
 
 
 def test_dates_in_text_are_dates_if_the_kind_says_so():

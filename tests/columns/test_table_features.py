@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models
-from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, Text, column_arrays, infer_columns
+from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
 PRICE = Number(name="price", fill=2.5, has_missing=True)
@@ -116,15 +116,6 @@ def test_all_forms_of_a_text_have_the_codes_learned_from_one(text):
     forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
     codes = TableFeatures([column])({"x": tf.constant([*forms, text.upper(), text.lower()])}).numpy()
     assert (codes == codes[0]).all() and set(codes[0]) == {*range(2, 2 + len(column.categories))}
-
-
-@pytest.mark.parametrize(
-    "other, expected", [("cafe\u0301 noir", [1 / 3, 1 / 3]), ("में noir", [0.0, 0.0]), ("cafe", [0, 0])]
-)
-def test_matches_compare_whole_words(other, expected):
-    columns = [Text(name=name, length=9, categories=("a",)) for name in "xy"]
-    features = TableFeatures(columns, matches=[("x", "y")])({"x": tf.constant(["CAFÉ मुं"]), "y": tf.constant([other])})
-    np.testing.assert_allclose(features[0, -2:], expected)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -151,6 +151,34 @@ def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
     assert str(error.value).startswith(message)
 
 
+def test_texts_are_matched_without_being_told(capsys):
+    frame, _ = table("match of texts")
+    new, _ = table("match of texts", queries=60, seed=2)
+    roles = {"label": "label", "query": "query"}
+    quick = {**QUICK, "verbose": True}
+    ranker = tfr_smooth.Ranker(**quick).fit(frame, **roles)
+    assert "Matches: search ~ title\n" in capsys.readouterr().out
+    assert ranker.evaluate(new)["ndcg"].mean > 0.9
+    off = tfr_smooth.Ranker(**{**quick, "epochs": 1}, matches=()).fit(frame, **roles)
+    assert off.features_.matches == () and "Matches" not in capsys.readouterr().out
+
+
+def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_path):
+    frame, _ = table("match of texts", queries=30)
+    frame = frame[["search", "title", "label"]]
+    ranker = tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1})
+    ranker.fit(frame, label="label", query="search")
+    hint = "The queries have words of 'title': `features` with 'search' compares them.\n"
+    assert hint in capsys.readouterr().out and ranker.features_.matches == ()
+    ranker.fit(frame, label="label", query="search", features=["search", "title"], query_features=["search"])
+    assert hint not in capsys.readouterr().out and ranker.features_.matches == ("search ~ title",)
+    rows = frame[frame["search"] == frame["search"][0]]
+    served = tf.saved_model.load(str(ranker.export(tmp_path / "served"))).signatures["serving_default"]
+    titles = tf.constant([list(rows["title"])])
+    scores = served(search=tf.constant(rows["search"][:1]), title=titles)["scores"]
+    np.testing.assert_allclose(scores[0], ranker.predict(rows), rtol=1e-5, atol=1e-6)
+
+
 def test_a_document_of_which_nothing_is_known_has_a_score():
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})

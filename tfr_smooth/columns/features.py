@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
 from tfr_smooth.columns.list_context import in_parts, learn_ranks, list_ranks, ordered_columns, ordered_values, padded
-from tfr_smooth.columns.matches import Match
+from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix, number_features
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
@@ -22,7 +22,7 @@ from tfr_smooth.data.roles import DENSE
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**14  # splitting takes much more memory than the texts
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -32,10 +32,18 @@ class TableFeatures(tf.keras.layers.Layer):
     r"""Converts the raw columns of a table to numbers, as learned from a training table.
 
     The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
-    columns, each match of two columns gives two features: of two vectors, their scalar product and its cosine; of
-    others, the fraction of the values of the first one that the second one has, and the reverse. The values are those
-    of ids, categories and sets, and the words and pairs of words of texts. The last features are the ranks of numbers,
-    booleans and dates within the list:
+    columns come the matches of two columns. A match of two vectors gives their scalar product and their cosine. Other
+    columns are compared by terms: the values of ids, categories and sets; of two texts, the words, and then again the
+    trigrams of the letters of each word with its start and end, which stand in for stems. A term has the weight
+
+        ln((1 + N) / (1 + n)) + 1
+
+    if n of the N different texts of both columns in training have it; n is at least 1, also for unseen terms. The six
+    features of a kind of terms are: the number and the weight of the terms that both values have, as a fraction of
+    those of the first one, and of those of the second one; the cosine of the counts times the weights (TF-IDF); and
+    the summed weight of the common terms.
+
+    The last features are the ranks of numbers, booleans and dates within the list:
 
     $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
@@ -43,7 +51,8 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Args:
       columns: The columns, as from `infer_columns`, or the results of their `to_config`.
-      matches: Pairs of names of columns to compare, both vectors of the same length or both text.
+      matches: Pairs of names of columns to compare, both vectors of the same length or both text; or what `get_config`
+        has of them, with the frequencies of the terms.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
@@ -59,7 +68,8 @@ class TableFeatures(tf.keras.layers.Layer):
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
 
-    Time and memory O(values * features); with ranks in lists of n documents, time O(values * features * log n).
+    Time and memory O(values * features); with ranks in lists of n documents, time O(values * features * log n). Each
+    different text of a batch is split once.
 
     Example:
       >>> import tensorflow as tf
@@ -184,8 +194,8 @@ class TableFeatures(tf.keras.layers.Layer):
             if isinstance(kind, tf.keras.layers.Layer):
                 encoders[name], given[name] = kind, f"encoded:{kind.width}"
         for pair in matches:
-            texts = [name for name in pair if name in table.column_names and name not in given]
-            if len(texts) == 2 and any(has_words(table[name]) for name in texts):
+            texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
+            if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
                 given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
         columns, raw = [], {}
         for name, values in zip(table.column_names, table.columns, strict=True):
@@ -194,10 +204,7 @@ class TableFeatures(tf.keras.layers.Layer):
             release()
         layer = cls(columns, matches=matches, encoders=encoders)
         for place, match in enumerate(layer._matches):
-            values = [
-                raw[column.name] if rows is None else raw[column.name].take(pa.array(rows)) for column in match.pair
-            ]
-            layer._matches[place] = match.learn(values)
+            layer._matches[place] = match.learn([raw[column.name] for column in match.pair], rows)
             release()
         return layer, raw
 

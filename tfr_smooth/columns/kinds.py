@@ -22,6 +22,8 @@ KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
 _MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
 _WORDS = 2.5  # words per value of a column of text, at least
 _SAMPLED = 2**12  # rows whose words are counted
+_WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_LETTERS = 3.0  # of these scripts, for each word; names of people and places have fewer
 
 
 def value_type(values: pa.DataType) -> str:
@@ -92,12 +94,14 @@ class TrainingValues:
         return has_words(self.known)
 
 
-def has_words(texts: pa.ChunkedArray) -> bool:
-    """Returns whether values are texts with several words each."""
+def has_words(texts: pa.ChunkedArray, least: float = _WORDS) -> bool:
+    """Returns whether values are texts with several words each, at least so many in the mean."""
     if value_type(texts.type) != "text":
         return False
-    words = pc.add(pc.count_substring_regex(texts[:_SAMPLED], r"\S\s+\S"), 1)
-    return (pc.mean(words).as_py() or 0.0) >= _WORDS
+    sample = texts[:_SAMPLED]
+    blanks, letters = (pc.count_substring_regex(sample, pattern) for pattern in (r"\S\s+\S", _WITHOUT_BLANKS))
+    words = pc.add(pc.add(blanks, 1), pc.divide(letters, _LETTERS))
+    return (pc.mean(words).as_py() or 0.0) >= least
 
 
 def counts_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:

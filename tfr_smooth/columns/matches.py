@@ -12,16 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth.columns.codes import DistinctValues
-from tfr_smooth.columns.kinds import Column
+from tfr_smooth.columns.kinds import Column, has_words, value_type
+from tfr_smooth.columns.words import words
+from tfr_smooth.data.lists import Lists
 
 _CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
 _MOST_LETTERS = 2**21  # Unicode has fewer
 _MOST_TERMS = 100_000  # whose frequencies are stored
+_MOST_ROWS = 2**20  # in which different texts are looked for
 _MOST_TEXTS = 2**18  # of a column, whose terms are counted
 _TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
 _OF_TERMS = 6  # features of two bags of terms
+SOME_WORDS = 1.1  # words per value of a column of text that is compared with text, at least
+_SAMPLED = 2**10  # queries in which pairs of columns are looked for
+_MOST_SAMPLED = 2**13  # rows
+_RELATED = 0.1  # of the rows, at least, have a common word
 
 
 class Frequencies(NamedTuple):
@@ -80,7 +85,7 @@ class Match:
       frequencies: Those of the values; for texts, of words and of trigrams of letters. () if nothing is known.
     """
 
-    pair: tuple[Column, Column]
+    pair: tuple[Any, Any]
     frequencies: tuple[Frequencies, ...] = ()
 
     @classmethod
@@ -128,18 +133,21 @@ class Match:
         """Number of features."""
         return _OF_TERMS * len(self._splitters) or 2
 
-    def learn(self, values: Sequence[pa.ChunkedArray]) -> Match:
+    def learn(self, values: Sequence[pa.ChunkedArray], rows: np.ndarray | None) -> Match:
         """Returns the match with the frequencies of terms in the different texts of both columns.
 
         Args:
-          values: Raw values of the two columns in training.
+          values: Raw values of the two columns.
+          rows: The training rows. None for all.
         """
         splitters = self._splitters
         if not splitters:
             return self
         texts, counted = 0, []
+        rows = np.arange(len(values[0])) if rows is None else rows
+        chosen = pa.array(rows[:: len(rows) // _MOST_ROWS + 1])
         for column, given in zip(self.pair, values, strict=True):
-            distinct = pc.unique(given)
+            distinct = pc.unique(given.take(chosen))
             distinct = distinct.filter(pc.not_equal(distinct, ""))
             distinct = distinct.take(np.arange(0, len(distinct), len(distinct) // _MOST_TEXTS + 1))
             texts += len(distinct)
@@ -188,6 +196,49 @@ class Match:
         norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)
         scaled = product / (self.pair[0].scale * self.pair[1].scale)
         return tf.stack([scaled, tf.math.divide_no_nan(product, norms)], axis=-1)
+
+
+def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the pairs of a text of the query and a text of the document that have words in common.
+
+    Args:
+      lists: The training lists.
+      kinds: The kinds of columns that are given; only columns of unknown kind and of text are looked at.
+
+    Returns:
+      The pairs of names: a column with one value in each list, which may be the column of the queries, and a feature of
+      texts of several words that vary.
+    """
+    several = np.flatnonzero(lists.lengths > 1)
+    sample = lists.take(several[:: len(several) // _SAMPLED + 1])
+    if not len(sample) or lists.is_dense:
+        return []
+    names = [
+        name for name in dict.fromkeys([lists.roles.query, *lists.roles.features]) if kinds.get(name, "text") == "text"
+    ]
+    names = [name for name in names if value_type(lists.source[name].type) == "text"]
+    of_queries, of_documents = {}, {}
+    for name in names:
+        texts = lists.source[name].take(pa.array(sample.rows)).combine_chunks()
+        codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        if (codes == np.repeat(codes[sample.starts[:-1]], sample.lengths)).all():
+            of_queries[name] = texts
+        elif name in lists.roles.features and has_words(texts, SOME_WORDS):
+            of_documents[name] = texts
+    return [
+        (query, document)
+        for query, texts in of_queries.items()
+        for document, others in of_documents.items()
+        if _have_common_words(texts, others)
+    ]
+
+
+def _have_common_words(*texts: pa.Array) -> bool:
+    """Returns whether the two texts of a row often have a word in common."""
+    step = len(texts[0]) // _MOST_SAMPLED + 1
+    first, second = (words(tf.constant(pc.fill_null(array[::step], "").to_pylist())) for array in texts)
+    common = [not set(one).isdisjoint(other) for one, other in zip(first.to_list(), second.to_list(), strict=True)]
+    return bool(np.mean(common) >= _RELATED)
 
 
 def _hashed(parts: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -43,8 +43,8 @@ def infer_columns(
 
     Integers and floats are numbers, and durations their days; timestamps and dates are dates, in UTC if they have no
     time zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are
-    categories if they have few values, else text if they have several words, else ids. NaN, None, NaT, NA and empty
-    text are missing values.
+    categories if they have few values, else text if they have several words, else ids; three letters of scripts without
+    blanks, such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with

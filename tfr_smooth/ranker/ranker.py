@@ -17,6 +17,7 @@ from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import listed
 from tfr_smooth.columns.list_context import in_parts
+from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
@@ -64,7 +65,9 @@ class Ranker(Estimator):
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
-        by their scalar product and cosine, text by the fraction of common values or words.
+        by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
+        `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
+        several words that often have a word of it; () compares nothing.
       list_context: Whether numbers and dates that vary within lists have one more feature, the rank within the list, so
         that a score depends on the other documents of the query; see `columns.TableFeatures`. With False, documents can
         be scored alone.
@@ -224,14 +227,21 @@ class Ranker(Estimator):
         check_training(documents, X, plan.make_loss())
         if init_model is None:
             options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
-            options["matches"] = p["matches"] or ()
-            layer, raw = TableFeatures.learn(documents, training_queries, **options)
+            matches = p["matches"]
+            if matches is None:
+                pairs = text_pairs(documents.take(training_queries), p["kinds"] or {})
+                matches = [pair for pair in pairs if pair[0] in documents.roles.features]
+                if p["verbose"]:
+                    _print_uncompared([pair for pair in pairs if pair not in matches and pair[0] == query])
+            layer, raw = TableFeatures.learn(documents, training_queries, matches=matches, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
             if layer.list_ranks and not p["list_context"]:
                 raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
+            if layer.matches:
+                print(f"Matches: {'; '.join(layer.matches)}", flush=True)
         if p["verbose"] and layer.list_ranks:
             print(f"List ranks: {listed(layer.list_ranks)}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
@@ -511,3 +521,11 @@ class Ranker(Estimator):
         """
         model, card = self._fitted(), self._card(self._plan.make_loss(), options.pop("card", None))
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
+
+
+def _print_uncompared(pairs: Sequence[tuple[str, str]]) -> None:
+    """Prints that texts are not compared with the queries, since the queries are no feature."""
+    if pairs:
+        documents = ", ".join(repr(document) for _, document in pairs)
+        query = pairs[0][0]
+        print(f"The queries have words of {documents}: `features` with {query!r} compares them.", flush=True)
