@@ -147,6 +147,25 @@ def test_padding_has_no_gradient_and_changes_no_other_gradient(normalization, pa
     helpers.assert_same(of_weights, expected_of_weights)
 
 
+@pytest.mark.parametrize("members", [1, 3])
+def test_scores_add_a_piecewise_linear_function_of_each_number(members):
+    """Beside the vectors and codes of ids."""
+    options = {"hidden": "linear", "batch_norm": False, "vectors": [[0, 1]], "embeddings": [[2, 1, 3]]}
+    scorer = models.FeedForwardScorer(normalization="quantiles", members=members, **options)
+    scorer.build([None, None, 4])
+    train = np.float32([[[9.0, x, 1.0, 5.0 * x] for x in (0.0, 1.0, 2.0, 8.0)]])
+    scorer.adapt([({"features": train}, None)])
+    new = np.float32([[[7.0, x, 2.0, 5.0 * y] for x, y in ((-1.0, 1.0), (1.5, 0.0), (8.0, 5.0), (3.0, 9.0))]])
+    assert np.ptp(scorer(new)) > 0.0
+    scorer.tower[-1].set_weights([np.zeros_like(weight) for weight in scorer.tower[-1].get_weights()])
+    assert not scorer(new).numpy().any()  # the functions start at 0
+    rises = np.float32([[[0.5, 3.0], [-2.0, 1.0], [4.0, 0.0]]] * members) * np.arange(members)[:, None, None]
+    scorer.additive.rises.assign(np.pad(rises.reshape(members, 6), [(0, 0), (0, 26)]).T)
+    heights = np.pad(np.cumsum(rises.mean(axis=0), axis=0), [(1, 0), (0, 0)])
+    functions = [np.interp(new[0, :, place], train[0, :, place], heights[:, i]) for i, place in enumerate((1, 3))]
+    np.testing.assert_allclose(scorer(new)[0], sum(functions), rtol=1e-5, atol=1e-6)
+
+
 @every_normalization
 def test_permuting_the_documents_permutes_the_scores(normalization):
     scorer = a_scorer(normalization=normalization)

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, evaluation, models, training
 from tfr_smooth.columns import codes, column_arrays
+from tfr_smooth.models.feature_functions import FeatureFunctions
 
 QUICK = {"members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
 WORDS = np.array([f"word{number}" for number in range(12)])
@@ -315,3 +316,16 @@ def test_a_lazy_step_is_adamws_for_the_rows_with_a_gradient():
     assert (lazy.numpy()[[1, 3]] == start[[1, 3]]).all() and (lazy.numpy()[[0, 2]] != start[[0, 2]]).all()
     restored = training.LazyAdamW.from_config(optimizers[0].get_config())
     assert restored.sparse_rate == 2.0
+
+
+def test_a_step_with_l1_brings_the_named_weights_closer_to_zero_and_leaves_them_there():
+    options = {"learning_rate": 0.1, "weight_decay": 0.0}
+    optimizers = training.LazyAdamW(**options, l1={"rises": 0.5}), tf.keras.optimizers.AdamW(**options)
+    layers = [FeatureFunctions(members=1) for _ in optimizers]
+    for layer, optimizer in zip(layers, optimizers, strict=True):
+        layer.build((None, 4))
+        layer.rises.assign([[1.0], [-1.0], [0.02], [0.0]])
+        optimizer.apply_gradients([(tf.constant([[1.0], [1.0], [0.0], [0.0]]), layer.rises)])
+    np.testing.assert_allclose(layers[1].rises[:, 0], [0.9, -1.1, 0.02, 0.0], rtol=1e-4)
+    np.testing.assert_allclose(layers[0].rises[:, 0], [0.85, -1.05, 0.0, 0.0], rtol=1e-4)
+    assert type(optimizers[0]).from_config(optimizers[0].get_config()).l1 == {"rises": 0.5}

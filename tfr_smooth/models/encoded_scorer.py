@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.models.embeddings import Embeddings
-from tfr_smooth.models.normalization import NORMALIZATIONS, QueryMinMax, Standardize, get_normalizer
+from tfr_smooth.models.normalization import NORMALIZATIONS, Quantiles, QueryMinMax, Standardize, get_normalizer
 from tfr_smooth.models.scorer import Scorer
 
 # The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
@@ -27,6 +27,8 @@ class EncodedScorer(Scorer):
     """
 
     _config: dict[str, Any]
+    _uses_segments = False  # whether `encode` returns the segments of the quantiles
+    _num_segments = 0
     num_features: int | None = None
 
     @abc.abstractmethod
@@ -36,6 +38,8 @@ class EncodedScorer(Scorer):
     def set_encoding(self, seed: int | None) -> None:
         """Creates the layers of the encoding, from `_config`; the seed is that of the vectors of codes."""
         self.normalizer = get_normalizer(self._config["normalization"])
+        if self._uses_segments:
+            self.normalizer = Quantiles(segments=True)
         tables, dim = self._config["embeddings"], self._config["embedding_dim"]
         self.embeddings = Embeddings(tables, dim=dim, seed=seed) if tables else None
 
@@ -59,7 +63,9 @@ class EncodedScorer(Scorer):
         if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
             self.normalizer.build((None, None, width))
         if self.normalizer is not None:
-            width = int(self.normalizer.compute_output_shape((None, width))[-1])
+            encoded = int(self.normalizer.compute_output_shape((None, width))[-1])
+            self._num_segments = encoded - 2 * width if self._uses_segments else 0
+            width = encoded - self._num_segments
         width += sum(length for _, length in self._config["vectors"])
         width += len(self._config["embeddings"]) * self._config["embedding_dim"]
         self.build_network(width)
@@ -81,8 +87,8 @@ class EncodedScorer(Scorer):
         inputs, *others = element
         return {**inputs, "features": tf.gather(inputs["features"], self._numbers, axis=-1)}, *others
 
-    def encode(self, inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the encoded real documents [documents, width], and the mask [batch, list]."""
+    def encode(self, inputs: Any) -> tuple[tf.Tensor, tf.Tensor | None, tf.Tensor]:
+        """Returns the encoded real documents [documents, width], their segments or None, and the mask [batch, list]."""
         features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
         if features.shape[-1] not in (None, self.num_features):
             raise ValueError(f"`features` must be {self.num_features} per document, got shape {features.shape}.")
@@ -94,13 +100,16 @@ class EncodedScorer(Scorer):
         documents = tf.boolean_mask(numbers, mask)
         if self.normalizer is not None and not isinstance(self.normalizer, QueryMinMax):
             documents = self.normalizer(documents[tf.newaxis])[0]
+        segments = None
+        if self._num_segments:
+            documents, segments = tf.split(documents, [-1, self._num_segments], axis=1)
         if self._blocks:
             others = tf.boolean_mask(features, mask)
             parts = [documents, *(others[:, first : first + length] for first, length in self._config["vectors"])]
             if self.embeddings is not None:
                 parts.append(self.embeddings(others))
             documents = tf.concat(parts, axis=1)
-        return documents, mask
+        return documents, segments, mask
 
     def get_build_config(self) -> dict[str, Any]:
         """Returns the number of features, which `.keras` files store to recreate the weights."""

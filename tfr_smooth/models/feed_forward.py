@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
+from tfr_smooth.models.feature_functions import FeatureFunctions
 from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializer
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
@@ -40,6 +41,10 @@ class FeedForwardScorer(EncodedScorer):
     (Section 5.1 and Figure 2 of arXiv:2105.00942 with one hidden layer of 1024; Bruch et al., SIGIR 2019, with B1024.)
     The network only processes real documents: padding costs nothing and is excluded from the batch statistics. Under a
     `tf.distribute` strategy with several replicas, the batch statistics are those of the global batch.
+
+    With `normalization="quantiles"`, the score has one more term, a sum of functions of single numbers as in
+    generalized additive models (Hastie and Tibshirani, Statistical Science 1986): piecewise linear ones in the segments
+    of `Quantiles`, which start at 0. They learn steps, and columns that are mostly zero, sooner than the network.
 
     With several members, the score is the mean over networks that differ in their random numbers. Such networks make
     different errors, and their mean ranks better than a single network. `fit` trains the networks at once, on the same
@@ -143,11 +148,16 @@ class FeedForwardScorer(EncodedScorer):
                 kernel = initializer(options.pop("scale"), options.pop("seed"))
                 tower.append(tf.keras.layers.Dense(width, kernel_initializer=kernel, **options))
         self.tower = tower
+        self._uses_segments = normalization == "quantiles"
+        self.additive: FeatureFunctions | None = None
         self.set_encoding(next(seeds) if embeddings else None)
         self._own_inputs = members > 1 and batch_norm
 
     def build_network(self, width: int) -> None:
         """Creates the weights for encoded documents of this width."""
+        if self._num_segments:
+            self.additive = FeatureFunctions(members=self.members, name="additive")
+            self.additive.build((None, self._num_segments))
         columns = width * (self.members if self._own_inputs else 1)
         for layer in self.tower:
             layer.build((None, columns))
@@ -155,13 +165,15 @@ class FeedForwardScorer(EncodedScorer):
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]; in training with several members, those of each, [members, batch, list]."""
-        documents, mask = self.encode(inputs)
+        documents, segments, mask = self.encode(inputs)
         outputs = tf.tile(documents, [1, self.members]) if self._own_inputs else documents
         for layer in self.tower[:-1]:
             outputs = layer(outputs)
         by_member = self.members > 1 and training
         last = self.tower[-1] if by_member or self.members == 1 else self.tower[-1].mean
         scores = tf.cast(last(outputs), tf.float32)
+        if self.additive is not None:
+            scores += self.additive(segments) if by_member else self.additive.mean(segments)
         if by_member:
             padding = tf.fill(tf.concat([tf.shape(mask), [self.members]], axis=0), PADDING_SCORE)
             return tf.transpose(tf.tensor_scatter_nd_update(padding, tf.where(mask), scores), [2, 0, 1])

@@ -71,7 +71,7 @@ class NetworkScorer(EncodedScorer):
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]."""
-        documents, mask = self.encode(inputs)
+        documents, _, mask = self.encode(inputs)
         shape = tf.concat([tf.shape(mask), [documents.shape[1]]], axis=0)
         padded = tf.scatter_nd(tf.where(mask), documents, tf.cast(shape, tf.int64))
         padded = tf.ensure_shape(padded, [*mask.shape, documents.shape[1]])

@@ -249,6 +249,8 @@ class Quantiles(Standardize):
     heavy tails faster from quantiles, and linear effects faster from values.
 
     Args:
+      segments: Whether to return also how much of each of the 16 segments of q is below the feature, in [0, 1]: linear
+        models of them are sums of piecewise linear functions of the features.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
@@ -257,7 +259,7 @@ class Quantiles(Standardize):
       mask: bool [batch, list], True for real documents. None: all documents are real.
 
     Returns:
-      float32 [batch, list, 2 F]; 0 for padding.
+      float32 [batch, list, 2 F], with the segments [batch, list, 18 F]; 0 for padding.
 
     Raises:
       ValueError: If the layer has no statistics, neither from `adapt` nor from a file.
@@ -271,6 +273,10 @@ class Quantiles(Standardize):
       [[[-1.409999966621399, -1.7300000190734863], [0.0, 0.0], [4.949999809265137, 1.7300000190734863]]]
     """
 
+    def __init__(self, *, segments: bool = False, dtype: Any = "float32", **kwargs: Any) -> None:
+        super().__init__(dtype=dtype, **kwargs)
+        self.segments = _arguments.boolean("segments", segments)
+
     def build(self, input_shape: Any) -> None:
         """Creates the weights; the last dimension of the features must be known."""
         super().build(input_shape)
@@ -279,8 +285,12 @@ class Quantiles(Standardize):
             setattr(self, name, self.add_weight(name=name, shape=shape, initializer="zeros", trainable=False))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """Returns the shape of the values and quantiles."""
-        return (*input_shape[:-1], 2 * input_shape[-1])
+        """Returns the shape of the values, quantiles and segments."""
+        return (*input_shape[:-1], (2 + _SEGMENTS * self.segments) * input_shape[-1])
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "segments": self.segments}
 
     def learn(self, parts: Iterable[np.ndarray]) -> None:
         """Computes the statistics of documents.
@@ -296,21 +306,25 @@ class Quantiles(Standardize):
             weight.assign(value.astype(np.float32))
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-        """Returns the values and quantiles; called by the layer.
+        """Returns the values, quantiles and segments; called by the layer.
 
         Args:
           features: float32 [batch, list, F], 0 for padding.
           real: bool [batch, list, 1], True for real documents.
 
         Returns:
-          float32 [batch, list, 2 F]; values for padding are ignored.
+          float32 [batch, list, 2 F or 18 F]; values for padding are ignored.
         """
         values = tf.clip_by_value(super().normalize(features, real), -_LARGEST, _LARGEST)
         quantiles = tf.zeros_like(features) - 3.0 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
         weights = (tf.unstack(tf.convert_to_tensor(weight)) for weight in (self.starts, self.slopes, self.heights))
+        below = []
         # A binary search and look-ups, in place of this sum, take several times as long. ReLU6 clips to [0, 6].
         for start, slope, height in zip(*weights, strict=True):
-            quantiles += height * tf.nn.relu6((features - start) * slope)
+            below.append(tf.nn.relu6((features - start) * slope))
+            quantiles += height * below[-1]
+        if self.segments:
+            return tf.concat([values, quantiles, tf.concat(below, axis=-1) / 6.0], axis=-1)
         return tf.concat([values, quantiles], axis=-1)
 
 

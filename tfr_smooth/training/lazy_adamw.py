@@ -1,7 +1,8 @@
-"""AdamW that updates only the rows of embeddings that a step uses."""
+"""AdamW that updates only the rows of embeddings that a step uses, and sets weights without a clear gradient to 0."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -15,11 +16,16 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
 
     These rows have their own learning rate, since steps of Adam do not shrink with the number of examples of a row.
     Dense gradients have AdamW's step. A step of a table of a million vectors costs as much as the vectors of its batch;
-    AdamW's costs a pass over the table and both moments. With Keras 2, it is AdamW.
+    AdamW's costs a pass over the table and both moments. With Keras 2, all rows have AdamW's step.
+
+    Variables in `l1` get closer to 0 by a part of the learning rate after each step, and stay there (the proximal step
+    of an L1 penalty, decoupled from the gradient as weight decay is). Since Adam's steps have the length of the rate
+    where gradients agree, and are shorter where they do not, this removes what does not stand out from noise.
 
     Args:
       *args: Arguments of `tf.keras.optimizers.AdamW`.
       sparse_rate: What multiplies the learning rate for sparse gradients, > 0.
+      l1: What multiplies the learning rate for the L1 penalty, >= 0, by parts of the names of variables.
       **kwargs: Further arguments of `tf.keras.optimizers.AdamW`.
 
     Example:
@@ -33,8 +39,11 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
       [[1.0], [2.0], [2.5]]
     """
 
-    def __init__(self, *args: Any, sparse_rate: float = 1.0, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sparse_rate: float = 1.0, l1: Mapping[str, float] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.l1 = {name: _arguments.real("l1", value, least=0.0) for name, value in (l1 or {}).items()}
         self.sparse_rate = _arguments.real("sparse_rate", sparse_rate, above=0.0)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any = None) -> None:
@@ -42,12 +51,17 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
         if not (_keras.IS_KERAS_3 and isinstance(gradient, tf.IndexedSlices)):
             arguments = () if learning_rate is None else (learning_rate,)
             super().update_step(gradient, variable, *arguments)
+            for name, value in self.l1.items():
+                if name in variable.name:
+                    rate = tf.cast(self.learning_rate if learning_rate is None else learning_rate, variable.dtype)
+                    now = tf.convert_to_tensor(variable)
+                    variable.assign(tf.sign(now) * tf.nn.relu(tf.abs(now) - value * rate))
             return
         rows, places = tf.unique(gradient.indices)
         change = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
         index = self._get_variable_index(variable)
         tables = (variable, self._momentums[index], self._velocities[index])
-        value, momentum, velocity = (each if isinstance(each, tf.Variable) else each.value for each in tables)
+        value, momentum, velocity = (table if isinstance(table, tf.Variable) else table.value for table in tables)
         step, rate = tf.cast(self.iterations + 1, tf.float32), self.sparse_rate * tf.cast(learning_rate, tf.float32)
         mean = self.beta_1 * tf.gather(momentum, rows) + (1.0 - self.beta_1) * change
         square = self.beta_2 * tf.gather(velocity, rows) + (1.0 - self.beta_2) * tf.square(change)
@@ -58,4 +72,4 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), "sparse_rate": self.sparse_rate}
+        return {**super().get_config(), "sparse_rate": self.sparse_rate, "l1": self.l1}
