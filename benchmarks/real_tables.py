@@ -174,9 +174,9 @@ def run(name: str, table: Table, results: multiprocessing.connection.Connection)
             print(f"{name}, {key}: {shown(record.get(key))}", flush=True)
         return record.get(key)
 
-    trials = []
+    trials, random = [], np.random.default_rng(0)
     for place in range(_TRIALS.value):
-        settings = side.draw(table, np.random.default_rng(place) if place else None)
+        settings = side.draw(table, random if place else None)
         print(f"{name}, trial {place}: {settings}", flush=True)
         seeds = range(_SEEDS.value if _VALIDATE_ONLY.value else 1)
         trials.append([once(f"trial {place}, seed {seed}", settings, seed, "valid") for seed in seeds])

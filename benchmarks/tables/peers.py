@@ -54,6 +54,14 @@ def kept(table: Table, most: float) -> dict[str, str]:
     return few or kinds
 
 
+class _Made(NamedTuple):
+    """The columns made by hand, those of the training rows, and the processor seconds of both."""
+
+    columns: HandMade
+    of_training_rows: pd.DataFrame
+    seconds: float
+
+
 class _Columns:
     """The columns of a peer: numbers, codes or texts of categories, and texts with words, if it has them.
 
@@ -62,10 +70,12 @@ class _Columns:
       parts: The training parts.
       most: The most values of a category.
       has_text: Whether the peer has columns of text, which sets are too.
-      hand_made: Whether to add the columns made by hand.
+      made: The columns made by hand, if they are to be added.
     """
 
-    def __init__(self, table: Table, parts: tuple[str, ...], most: float, *, has_text: bool, hand_made: bool) -> None:
+    def __init__(
+        self, table: Table, parts: tuple[str, ...], most: float, *, has_text: bool, made: _Made | None
+    ) -> None:
         kinds = {name: table.kind(name) for name in table.features} if has_text else kept(table, most)
         texts = [name for name, kind in kinds.items() if kind == "text" or kind.startswith("set:")]
         self.texts = texts if has_text else []
@@ -76,15 +86,13 @@ class _Columns:
         ]
         rows = table.part("train", "valid")
         self._known = {name: pd.Index(rows[name].dropna().unique()) for name in self.categories}
-        self._has_text, self._train = has_text, table.part(*parts)
-        self._hand_made = HandMade(table, *parts) if hand_made else None
+        self._has_text, self._train, self._made = has_text, table.part(*parts), made
 
     def of_training_rows(self) -> pd.DataFrame:
-        made = self._hand_made
-        return self._encoded(self._train, None if made is None else made.of_training_rows())
+        return self._encoded(self._train, None if self._made is None else self._made.of_training_rows)
 
     def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
-        return self._encoded(rows, None if self._hand_made is None else self._hand_made(rows))
+        return self._encoded(rows, None if self._made is None else self._made.columns(rows))
 
     def _encoded(self, rows: pd.DataFrame, made: pd.DataFrame | None) -> pd.DataFrame:
         columns: dict[str, Any] = {}
@@ -246,6 +254,7 @@ def side(name: str, *, trees: int | None = None) -> Side:
     """
     package, hand_made = name.removesuffix("+"), name.endswith("+")
     peer = _PEERS[package]
+    made: dict[tuple[str, ...], _Made] = {}  # by parts; trials share them
 
     def draw(table: Table, random: np.random.Generator | None) -> dict[str, Any]:
         settings: dict[str, Any] = {peer.trees: trees or _TREES}
@@ -258,8 +267,13 @@ def side(name: str, *, trees: int | None = None) -> Side:
         importlib.import_module(package)
         options = dict(settings)
         start = time.process_time()
+        if hand_made and parts not in made:
+            columns_made = HandMade(table, *parts)
+            of_training_rows = columns_made.of_training_rows()
+            made[parts] = _Made(columns_made, of_training_rows, time.process_time() - start)
+            start = time.process_time()
         most = options.pop("most_values", np.inf)
-        columns = _Columns(table, parts, most, has_text=package == "catboost", hand_made=hand_made)
+        columns = _Columns(table, parts, most, has_text=package == "catboost", made=made.get(parts))
         rows = table.part(*parts)
         train_set = columns.of_training_rows(), rows["label"], rows["query"]
         valid = None
@@ -267,7 +281,7 @@ def side(name: str, *, trees: int | None = None) -> Side:
             rows = table.part("valid")
             valid = columns(rows), rows["label"], rows["query"]
         predict, best = peer.fit(_Trees(columns, train_set, valid, options, table.linear, seed))
-        seconds = time.process_time() - start
+        seconds = time.process_time() - start + (made[parts].seconds if hand_made else 0.0)
         chosen = {} if valid is None else {peer.trees: max(1, best)}
         return Fitted(lambda rows: np.asarray(predict(columns(rows)), float), seconds, chosen)
 
