@@ -30,7 +30,7 @@ class Fitted(NamedTuple):
 
     score: Callable[[pd.DataFrame], np.ndarray]
     seconds: float
-    settings: Mapping[str, Any] = {}  # noqa: RUF012 - never changed
+    settings: Mapping[str, Any] = {}
 
 
 class Side(NamedTuple):
@@ -76,14 +76,12 @@ class _Columns:
     def __init__(
         self, table: Table, parts: tuple[str, ...], most: float, *, has_text: bool, made: _Made | None
     ) -> None:
-        kinds = {name: table.kind(name) for name in table.features} if has_text else kept(table, most)
+        kinds, few = {name: table.kind(name) for name in table.features}, kept(table, most)
         texts = [name for name, kind in kinds.items() if kind == "text" or kind.startswith("set:")]
         self.texts = texts if has_text else []
-        allowed = {*kept(table, most), *self.texts}
-        self._kinds = {name: kind for name, kind in kinds.items() if name in allowed}
-        self.categories = [
-            name for name, kind in self._kinds.items() if kind not in ("number", "date") and name not in self.texts
-        ]
+        self._kinds = {name: kind for name, kind in kinds.items() if name in few or name in self.texts}
+        is_category = {name: kind not in ("number", "date") for name, kind in self._kinds.items()}
+        self.categories = [name for name in self._kinds if is_category[name] and name not in self.texts]
         rows = table.part("train", "valid")
         self._known = {name: pd.Index(rows[name].dropna().unique()) for name in self.categories}
         self._has_text, self._train, self._made = has_text, table.part(*parts), made

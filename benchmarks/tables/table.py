@@ -25,12 +25,12 @@ class Table(NamedTuple):
 
     rows: pd.DataFrame
     features: Sequence[str]
-    kinds: Mapping[str, str] = {}  # noqa: RUF012 - never changed
+    kinds: Mapping[str, str] = {}
     matches: Sequence[tuple[str, str]] = ()
     measure: str = "ndcg_cut_10"
     linear: bool = False
     empty: float = 0.0
-    trees: Mapping[str, Any] = {}  # noqa: RUF012 - never changed
+    trees: Mapping[str, Any] = {}
 
     def part(self, *names: str) -> pd.DataFrame:
         return self.rows[self.rows["part"].isin(names)]
