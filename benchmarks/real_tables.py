@@ -15,6 +15,7 @@ same call. A package that is not installed is skipped.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.util
 import json
@@ -22,7 +23,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
-import resource
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -139,11 +140,22 @@ class Record:
             unfinished.replace(self.path)
 
 
+def memory(name: str) -> float:
+    """Returns a memory size of this process in megabytes, as Linux reports it; NaN elsewhere."""
+    if sys.platform != "linux":
+        return float("nan")
+    lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+
+
 def measured(side: peers.Side, table: Table, settings: dict[str, Any], seed: int, part: str) -> dict[str, Any]:
     """Trains before the part and returns the values of its queries, with time and memory."""
-    at_rest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)  # Else a training would use the memory of the one before.
+        pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
+    at_rest = memory("VmRSS")
     fitted = side.train(table, settings, seed, ("train",) if part == "valid" else ("train", "valid"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - at_rest
+    megabytes = memory("VmHWM") - at_rest
     rows = table.part(part)
     start = time.process_time()
     scores = fitted.score(rows)
@@ -154,7 +166,7 @@ def measured(side: peers.Side, table: Table, settings: dict[str, Any], seed: int
         "values": values.round(5).to_dict(),
         "settings": {**settings, **fitted.settings},
         "seconds": round(fitted.seconds, 2),
-        "megabytes": round(peak / 1024),
+        "megabytes": float(np.round(megabytes)),
         "rows_per_second": round(rate),
     }
 
@@ -190,9 +202,8 @@ def run(name: str, table: Table, results: multiprocessing.connection.Connection)
 def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns the means of values over seeds, and the medians of the rest."""
     values = pd.DataFrame([result["values"] for result in results]).mean()
-    numbers = {key: np.median([result[key] for result in results]) for key in ("seconds", "rows_per_second")}
-    megabytes = results[0]["megabytes"]  # Later trainings use the memory of the first one again.
-    return {"values": values, "megabytes": megabytes, **numbers}
+    costs = ("seconds", "megabytes", "rows_per_second")
+    return {"values": values, **{key: np.median([result[key] for result in results]) for key in costs}}
 
 
 def report(results: dict[str, dict[str, Any]], table: Table) -> None:
@@ -209,7 +220,7 @@ def report(results: dict[str, dict[str, Any]], table: Table) -> None:
         pair = values[first].to_dict(), values[name].to_dict()
         p_value = "" if name == first else f"{evaluation.randomization_test(*pair).p_value:.2g}"
         last = parts[part]
-        costs = [f"{last['seconds']:.1f}", f"{last['megabytes']:,}", f"{last['rows_per_second']:,.0f}"]
+        costs = [f"{last['seconds']:.1f}", f"{last['megabytes']:,.0f}", f"{last['rows_per_second']:,.0f}"]
         print(f"| {' | '.join([name, *means, p_value, *costs])} |")
     if _OUTPUT.value:
         values.round(5).rename_axis("query").to_csv(pathlib.Path(_OUTPUT.value) / "values.csv")
