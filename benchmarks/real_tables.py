@@ -1,306 +1,257 @@
-"""Compares `Ranker` with LightGBM on tables with ids, text and sets.
+"""Compares `Ranker` with LightGBM, CatBoost and XGBoost on tables: public ones, made-up ones, or your own.
 
-    python benchmarks/real_tables.py --table=eurovision --data=FOLDER --output=eurovision.csv
+    python benchmarks/real_tables.py --table=eurovision --data=FOLDER --output=results/eurovision
+    python benchmarks/real_tables.py --table=zeros --sides=ranker,lightgbm --validate_only --trials=1
+    python benchmarks/real_tables.py --table=my.parquet --label=relevance --query=session --time=day
 
-Both sides get the same columns, LightGBM text as native categories; the same number of trials, the first one with the
-defaults, selected on the last part of the training set; and the same seeds. LightGBM stops early. Then they train on
-the whole training set. The output has a value of the measure for each test query and side, means over seeds.
+`tables/real.py` describes the public tables, `tables/made_up.py` the others. All sides get the same columns; a name
+with "+", such as "lightgbm+", also those of `tables/hand_made.py`. Each side has the same number of trials, the first
+one with the defaults, selected by the validation queries, which also stop the training of trees. Then it trains on the
+training and validation queries, with each seed.
 
-The tables, with their sources and splits:
-
-- yandex: `features.txt.gz` and `featuresTest.txt.gz` of CatBoost's benchmark of ranking, with the URL; NDCG@10 with
-  gains 2^l - 1 of labels cut at 0.07, 0.14, 0.41 and 0.61, 1 for queries without relevant documents.
-- trivago: the events of the RecSys Challenge 2019, `trivago_val_100k.parquet`; clickouts by time, MRR.
-- movielens: MovieLens-100K; the last fifth of the ratings of each user, NDCG@10 with gains 2^l - 1.
-- eurovision: MIRoVision; countries' votes in the finals since 2015, NDCG@10 with the points as gains.
+Each side runs in a process of its own with one thread. With --output, a folder, what is finished is not repeated by the
+same call. A package that is not installed is skipped.
 """
 
 from __future__ import annotations
 
+import ctypes
+import importlib
+import importlib.util
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
 import pathlib
+import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import lightgbm
 import numpy as np
 import pandas as pd
 from absl import app, flags
+from tables import made_up, own, peers, real
+from tables.table import Table
 
-import tfr_smooth
-from tfr_smooth import evaluation
+REAL = {
+    make.__name__: make
+    for make in (real.yandex, real.trivago, real.movielens, real.eurovision, real.crowdflower, real.letor)
+}
+SIDES = ("ranker", *peers.SIDES)
 
-_TABLE = flags.DEFINE_enum("table", None, ["yandex", "trivago", "movielens", "eurovision"], "The table.", required=True)
-_DATA = flags.DEFINE_string("data", None, "The folder of the data.", required=True)
+_TABLE = flags.DEFINE_string("table", None, f"{', '.join([*REAL, *made_up.TABLES])}, or a file.", required=True)
+_DATA = flags.DEFINE_string("data", None, "The folder of a public table.")
+_LABEL = flags.DEFINE_string("label", None, "The column of labels of your own table.")
+_QUERY = flags.DEFINE_string("query", None, "The column of queries of your own table.")
+_TIME = flags.DEFINE_string("time", None, "The column by which your own table is split. Default: queries at random.")
+_KINDS = flags.DEFINE_string("kinds", "{}", 'Kinds of columns of your own table as JSON, such as {"shop": "id"}.')
+_MATCHES = flags.DEFINE_list("matches", [], "Pairs of columns of your own table, such as title:search.")
+_SIDES = flags.DEFINE_list("sides", list(SIDES), "The sides, without spaces.")
+_SETTINGS = flags.DEFINE_string("settings", "{}", 'Arguments of `Ranker` as JSON, such as {"members": 2}.')
+_INFER = flags.DEFINE_bool("infer", False, "Whether `Ranker` gets neither `kinds` nor `matches`.")
 _TRIALS = flags.DEFINE_integer("trials", 4, "Trials of each side.", lower_bound=1)
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of each side.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", None, "CSV file of the values by test query.")
+_VALIDATE_ONLY = flags.DEFINE_bool(
+    "validate_only", False, "Whether to leave out the test queries: trials have the mean of all seeds."
+)
+_QUERIES = flags.DEFINE_integer("queries", None, "The most queries of each part, at random.", lower_bound=2)
+_TREES = flags.DEFINE_integer("trees", None, "The most trees. Default: 500.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", None, "Folder of a JSON file for each side and of values.csv, by query.")
 
 
-class Table(NamedTuple):
-    """A table.
-
-    Attributes:
-      rows: The documents, with the columns "query", "label" and "part": "train", "valid" (after it) or "test".
-      features: The columns of both sides.
-      kinds: The kinds of columns that `Ranker` does not infer.
-      matches: The pairs of columns that it compares.
-      further: Columns that a user would make by hand for LightGBM.
-      measure: "recip_rank" or "ndcg_cut_10".
-      linear: Whether labels are gains, or else 2^label - 1.
-      empty: The value of queries without relevant documents.
-    """
-
-    rows: pd.DataFrame
-    features: list[str]
-    kinds: dict[str, str]
-    matches: Sequence[tuple[str, str]] = ()
-    further: Sequence[str] = ()
-    measure: str = "ndcg_cut_10"
-    linear: bool = False
-    empty: float = 0.0
-
-    def part(self, *names: str) -> pd.DataFrame:
-        return self.rows[self.rows["part"].isin(names)]
-
-    def values(self, rows: pd.DataFrame, scores: np.ndarray) -> pd.Series:
-        """Returns the measure of each query."""
-        gains = rows["label"] if self.linear else 2 ** rows["label"] - 1
-        found = evaluation.evaluate_rows(gains, scores, rows["query"], [self.measure], by_query=True)[self.measure]
-        relevant = rows.groupby(rows["query"].astype(str))["label"].max() > 0
-        return pd.Series(found).rename(str).where(relevant, self.empty)
+def load() -> Table:
+    name = _TABLE.value
+    if name in made_up.TABLES:
+        table = made_up.TABLES[name](np.random.default_rng(0))
+    elif name in REAL:
+        if not _DATA.value:
+            raise app.UsageError(f"--table={name} needs --data.")
+        table = REAL[name](pathlib.Path(_DATA.value))
+    else:
+        if not (_LABEL.value and _QUERY.value):
+            raise app.UsageError(f"{name} is none of {[*REAL, *made_up.TABLES]}; a file needs --label and --query.")
+        matches = [tuple(pair.split(":")) for pair in _MATCHES.value]
+        options = {"time": _TIME.value, "kinds": json.loads(_KINDS.value), "matches": matches}
+        table = own.own(pathlib.Path(name), label=_LABEL.value, query=_QUERY.value, **options)
+    # Trees need the rows of a query together.
+    parts = ["train", "valid"] if _VALIDATE_ONLY.value else ["train", "valid", "test"]
+    rows = table.part(*parts)
+    places, _ = pd.factorize(rows["query"])
+    table = table._replace(rows=rows.iloc[np.argsort(places, kind="stable")].reset_index(drop=True))
+    return table.sample(_QUERIES.value) if _QUERIES.value else table
 
 
-def folder() -> pathlib.Path:
-    return pathlib.Path(_DATA.value)
+def draw_ranker(table: Table, random: np.random.Generator | None) -> dict[str, Any]:
+    drawn: dict[str, Any] = {}
+    if random is not None:
+        drawn["learning_rate"] = random.choice([0.001, 0.003, 0.006]).item()
+        drawn["dropout"] = random.choice([0.1, 0.2, 0.4]).item()
+        drawn["epochs"] = random.choice([10, 20, 30]).item()
+        drawn["most_values"] = random.choice(peers.MOST_VALUES).item()
+    return {**drawn, **json.loads(_SETTINGS.value)}
 
 
-def yandex() -> Table:
-    def read(name: str) -> pd.DataFrame:
-        table = pd.read_csv(folder() / name, sep="\t", header=None, quoting=3)
-        columns = {"query": table[0], "label": np.digitize(table[1], [0.07, 0.14, 0.41, 0.61])}
-        columns |= {"url": table[2].str.replace(r"[/.:?=&_-]+", " ", regex=True), "group": table[3].astype(str)}
-        return pd.DataFrame(columns | {f"number_{place}": table[place] for place in range(4, 54)})
+def train_ranker(table: Table, settings: dict[str, Any], seed: int, parts: tuple[str, ...]) -> peers.Fitted:
+    import tfr_smooth
 
-    rows = pd.concat([read("features.txt.gz").assign(part="train"), read("featuresTest.txt.gz").assign(part="test")])
-    queries = rows.loc[rows["part"] == "train", "query"].unique()
-    is_late = rows["query"].isin(np.random.default_rng(0).permutation(queries)[: len(queries) // 5])
-    rows["part"] = rows["part"].mask(is_late & (rows["part"] == "train"), "valid")
-    return Table(rows, [*rows.columns[2:-1]], {"url": "text"}, empty=1.0)
-
-
-def trivago() -> Table:
-    events = pd.read_parquet(folder() / "trivago_val_100k.parquet")
-    events = events.assign(timestamp=pd.to_numeric(events["timestamp"]), step=pd.to_numeric(events["step"]))
-    clickouts: list[dict[str, Any]] = []
-    for _, session in events.sort_values(["session_id", "step"], kind="stable").groupby("session_id", sort=False):
-        seen: list[str] = []
-        for event in session.itertuples():
-            if event.action_type == "clickout item" and isinstance(event.impressions, str) and event.impressions:
-                items = event.impressions.split("|")
-                recent = list(dict.fromkeys(reversed(seen)))[:60]
-                clickouts.append(
-                    {
-                        "query": len(clickouts),
-                        "time": event.timestamp,
-                        "item": items,
-                        "price": event.prices.split("|"),
-                        "clicked": event.reference,
-                        "session_items": "|".join(recent),
-                        "last_item": seen[-1] if seen else "",
-                        "city": event.city,
-                        "device": event.device,
-                        "platform": event.platform,
-                        "filters": event.current_filters if isinstance(event.current_filters, str) else "",
-                        "in_session": [float(item in seen) for item in items],
-                        "is_last": [float(item == seen[-1]) if seen else 0.0 for item in items],
-                    }
-                )
-            reference = event.reference
-            if isinstance(reference, str) and reference.isdigit() and event.action_type != "search for poi":
-                seen.append(reference)
-    found = pd.DataFrame(clickouts).sort_values("time", kind="stable")
-    place = np.arange(len(found)) / len(found)
-    found["part"] = np.select([place < 0.6, place < 0.75], ["train", "valid"], "test")
-    rows = found.explode(["item", "price", "in_session", "is_last"], ignore_index=True)
-    rows = rows.astype({"price": float, "in_session": float, "is_last": float})
-    rows["position"] = rows.groupby("query").cumcount() + 1
-    rows["price_rank"] = rows.groupby("query")["price"].rank()
-    rows["label"] = (rows["item"] == rows["clicked"]).astype(int)
-    numbers, ids = ["price", "position", "price_rank"], ["item", "last_item", "city"]
-    features = [*numbers, *ids, "device", "platform", "filters", "session_items"]
-    kinds = {**dict.fromkeys(ids, "id"), "filters": "set:|", "session_items": "set:|"}
-    matches = [("item", "session_items"), ("item", "last_item")]
-    return Table(rows, features, kinds, matches, ["in_session", "is_last"], measure="recip_rank")
-
-
-def movielens() -> Table:
-    ratings = pd.read_csv(folder() / "u.data.gz", sep="\t", names=["query", "item", "rating", "time"])
-    movies = pd.read_csv(folder() / "u.item.gz", sep="|", encoding="latin-1", header=None)
-    names = [line.split("|")[0] for line in (folder() / "u.genre").read_text().splitlines() if "|" in line]
-    genres = ["|".join(np.array(names)[has]) for has in movies.iloc[:, 5:].to_numpy(bool)]
-    movies = pd.DataFrame(
-        {"item": movies[0], "title": movies[1], "released": pd.to_datetime(movies[2]), "genres": genres}
-    )
-    users = pd.read_csv(folder() / "u.user", sep="|", names=["query", "age", "sex", "job", "zip"]).drop(columns="zip")
-    rows = ratings.merge(movies, on="item").merge(users, on="query").sort_values(["query", "time"], kind="stable")
-    place = rows.groupby("query").cumcount() / rows.groupby("query")["item"].transform("size")
-    rows["part"] = np.select([place < 0.64, place < 0.8], ["train", "valid"], "test")
-    rows["user"], rows["label"] = rows["query"], rows["rating"] - 1
-    rows["age_of_movie"] = (rows["released"] - pd.Timestamp("1998-01-01")).dt.days.astype(float)
-    features = ["item", "user", "title", "genres", "age_of_movie", "age", "sex", "job"]
-    return Table(rows, features, {"item": "id", "user": "id", "title": "text", "genres": "set:|"})
-
-
-def eurovision() -> Table:
-    options: dict[str, Any] = {"keep_default_na": False, "na_values": ["NA"]}
-    votes = pd.read_csv(folder() / "votes.csv.gz", **options)
-    songs = pd.read_csv(folder() / "contestants.csv.gz", **options).rename(columns={"country": "to_country"})
-    regions = pd.read_csv(folder() / "countries.csv.gz", **options).set_index("country")["region"]
-    rows = votes.merge(songs, on=["year", "to_country"])
-    is_final = rows["round"] == "final"
-    rows["order"] = rows["final_running_order"].where(is_final, rows["semifinal_running_order"])
-    rows["pair"] = rows["from_country"] + " " + rows["to_country"]
-    for side in ("from", "to"):
-        rows[f"{side}_region"] = rows[f"{side}_country"].map(regions)
-    rows["query"] = rows["year"].astype(str) + rows["round"] + rows["from_country"]
-    rows["label"] = rows["total_points"].astype(int)
-    late = [rows["year"] < 2012, rows["year"] < 2015, is_final]
-    rows["part"] = np.select(late, ["train", "valid", "test"], "none")
-    ids = ["from_country", "to_country", "pair", "performer", "composers"]
-    features = [*ids, "from_region", "to_region", "round", "order", "song", "lyrics"]
-    kinds = {**dict.fromkeys(ids, "id"), "song": "text", "lyrics": "text"}
-    return Table(rows, features, kinds, linear=True)
-
-
-class Fitted(NamedTuple):
-    """A trained model: its function of rows to scores, and the processor seconds of its training."""
-
-    score: Callable[[pd.DataFrame], np.ndarray]
-    seconds: float
-
-
-# The most values of a column of text or ids that a trial keeps.
-_MOST_VALUES = (100, 2000, np.inf)
-
-
-def _chosen(table: Table, columns: Sequence[str], most: float) -> dict[str, pd.Index | None]:
-    """Returns the columns without those of more values, with the values of text and ids."""
-    rows, found = table.part("train", "valid"), {}
-    for name in columns:
-        is_text = name in table.kinds or not pd.api.types.is_numeric_dtype(rows[name])
-        values = pd.Categorical(rows[name]).categories if is_text else None
-        if values is None or len(values) <= most:
-            found[name] = values
-    return found
-
-
-def train_ranker(table: Table, settings: dict[str, Any], seed: int, *parts: str) -> Fitted:
-    options = {**settings, **({"gain": "linear"} if table.linear else {})}
-    features = list(_chosen(table, table.features, options.pop("most_values", np.inf)))
-    names, kinds = ["query", "label", *features], {name: table.kinds[name] for name in features if name in table.kinds}
-    matches = [pair for pair in table.matches if set(pair) <= set(features)]
-    ranker = tfr_smooth.Ranker(kinds=kinds, matches=matches, seed=seed, verbose=False, **options)
+    options = {**({"gain": "linear"} if table.linear else {}), **settings}
+    features = list(peers.kept(table, options.pop("most_values", np.inf)))
+    names = ["query", "label", *features]
+    if not _INFER.value:
+        options["kinds"] = {name: kind for name, kind in table.kinds.items() if name in features}
+        options["matches"] = [pair for pair in table.matches if set(pair) <= set(features)]
+    ranker = tfr_smooth.Ranker(**{"seed": seed, "verbose": False, **options})
     start = time.process_time()
     ranker.fit(table.part(*parts)[names], label="label", query="query", features=features)
-    return Fitted(lambda rows: ranker.predict(rows[names]), time.process_time() - start)
+    return peers.Fitted(lambda rows: ranker.predict(rows[names]), time.process_time() - start)
 
 
-def ranker_trial(table: Table, random: np.random.Generator, first: bool) -> tuple[float, dict[str, Any]]:
-    """Returns the validation value and the settings of a trial."""
-    settings: dict[str, Any] = {}
-    if not first:
-        settings["learning_rate"] = float(random.choice([0.001, 0.003, 0.006]))
-        settings["dropout"] = float(random.choice([0.1, 0.2, 0.4]))
-        settings["epochs"] = int(random.choice([10, 20, 30]))
-        settings["most_values"] = float(random.choice(_MOST_VALUES))
-    valid = table.part("valid")
-    scores = train_ranker(table, settings, 0, "train").score(valid)
-    return table.values(valid, scores).mean(), settings
+def side_of(name: str) -> peers.Side:
+    if name == "ranker":
+        return peers.Side("tfr_smooth", draw_ranker, train_ranker)
+    return peers.side(name, trees=_TREES.value)
 
 
-def train_trees(table: Table, settings: dict[str, Any], seed: int, *parts: str) -> tuple[Fitted, Any]:
-    """Trains LightGBM; without "valid" among the parts, it stops early by these rows."""
-    options = dict(settings)
-    columns = [*table.features, *(table.further if options.pop("further") else ())]
-    chosen = _chosen(table, columns, options.pop("most_values", np.inf))
+class Record:
+    """The results of a side, in a JSON file if there is a folder."""
 
-    def encoded(rows: pd.DataFrame) -> pd.DataFrame:
-        given = rows[list(chosen)].copy()
-        for name, known in chosen.items():
-            if known is not None:
-                given[name] = pd.Categorical(given[name].where(given[name].isin(known)), categories=known)
-        return given
+    def __init__(self, name: str) -> None:
+        self.path = pathlib.Path(_OUTPUT.value) / f"{name}.json" if _OUTPUT.value else None
+        given = (_TABLE, _DATA, _LABEL, _QUERY, _TIME, _KINDS, _MATCHES, _QUERIES, _TREES)
+        flags_given = {flag.name: flag.value for flag in given}
+        if name == "ranker":
+            flags_given |= {flag.name: flag.value for flag in (_SETTINGS, _INFER)}
+        self.content: dict[str, Any] = {"flags": flags_given}
+        if self.path is not None and self.path.exists():
+            self.content = json.loads(self.path.read_text(encoding="utf-8"))
+            if self.content["flags"] != flags_given:
+                raise ValueError(f"{self.path} has results of {self.content['flags']}, not of {flags_given}.")
 
-    if table.linear:
-        options["label_gain"] = list(range(int(table.rows["label"].max()) + 1))
-    model = lightgbm.LGBMRanker(random_state=seed, n_jobs=1, verbose=-1, **options)
-    train, valid, stopping = table.part(*parts), table.part("valid"), {}
-    train, valid = (rows.sort_values("query", kind="stable") for rows in (train, valid))
-    given = encoded(train)
-    if "valid" not in parts:
-        stopping = {
-            "eval_X": (encoded(valid),),
-            "eval_y": (valid["label"],),
-            "eval_group": [valid.groupby("query").size()],
-            "eval_at": [10],
-            "callbacks": [lightgbm.early_stopping(50, verbose=False)],
-        }
+    def get(self, key: str) -> Any:
+        return self.content.get(key)
+
+    def set(self, key: str, value: Any) -> None:
+        self.content[key] = value
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = self.path.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps(self.content, indent=1), encoding="utf-8")
+            unfinished.replace(self.path)
+
+
+def memory(name: str) -> float:
+    """Returns a memory size of this process in megabytes, as Linux reports it; NaN elsewhere."""
+    if sys.platform != "linux":
+        return float("nan")
+    lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+
+
+def measured(side: peers.Side, table: Table, settings: dict[str, Any], seed: int, part: str) -> dict[str, Any]:
+    """Trains before the part and returns the values of its queries, with time and memory."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)  # Else a training would use the memory of the one before.
+        pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
+    at_rest = memory("VmRSS")
+    fitted = side.train(table, settings, seed, ("train",) if part == "valid" else ("train", "valid"))
+    megabytes = memory("VmHWM") - at_rest
+    rows = table.part(part)
     start = time.process_time()
-    model.fit(given, train["label"], group=train.groupby("query").size(), **stopping)
-    seconds = time.process_time() - start
-    return Fitted(lambda rows: model.predict(encoded(rows)), seconds), model
+    scores = fitted.score(rows)
+    rate = len(rows) / max(time.process_time() - start, 1e-3)
+    values = table.values(rows, scores)
+    return {
+        "value": round(values.mean(), 5),
+        "values": values.round(5).to_dict(),
+        "settings": {**settings, **fitted.settings},
+        "seconds": round(fitted.seconds, 2),
+        "megabytes": float(np.round(megabytes)),
+        "rows_per_second": round(rate),
+    }
 
 
-def trees_trial(table: Table, random: np.random.Generator, first: bool, further: bool) -> tuple[float, dict[str, Any]]:
-    settings: dict[str, Any] = {"n_estimators": 500, "further": further}
-    if not first:
-        settings["learning_rate"] = float(random.choice([0.03, 0.06, 0.1]))
-        settings["num_leaves"] = int(random.choice([15, 31, 63]))
-        settings["min_child_samples"] = int(random.choice([10, 20, 50]))
-        settings["colsample_bytree"] = float(random.choice([0.6, 0.8, 1.0]))
-        settings["most_values"] = float(random.choice(_MOST_VALUES))
-    fitted, model = train_trees(table, settings, 0, "train")
-    valid = table.part("valid")
-    value = table.values(valid, fitted.score(valid)).mean()
-    return value, {**settings, "n_estimators": max(1, model.best_iteration_)}
+def shown(result: dict[str, Any]) -> str:
+    return f"{result['value']:.4f}, {result['seconds']:.1f} s, {result['rows_per_second']:,} rows/s"
+
+
+def run(name: str, table: Table, results: multiprocessing.connection.Connection) -> None:
+    """Runs the missing trials and seeds of a side and sends its results."""
+    side, record = side_of(name), Record(name)
+    importlib.import_module(side.package)
+
+    def once(key: str, *given: Any) -> dict[str, Any]:
+        if record.get(key) is None:
+            record.set(key, measured(side, table, *given))
+            print(f"{name}, {key}: {shown(record.get(key))}", flush=True)
+        return record.get(key)
+
+    trials, random = [], np.random.default_rng(0)
+    for place in range(_TRIALS.value):
+        settings = side.draw(table, random if place else None)
+        print(f"{name}, trial {place}: {settings}", flush=True)
+        seeds = range(_SEEDS.value if _VALIDATE_ONLY.value else 1)
+        trials.append([once(f"trial {place}, seed {seed}", settings, seed, "valid") for seed in seeds])
+    best = max(trials, key=lambda trial: np.mean([result["value"] for result in trial]))
+    parts = {"valid": best}
+    if not _VALIDATE_ONLY.value:
+        parts["test"] = [once(f"test, seed {seed}", best[0]["settings"], seed, "test") for seed in range(_SEEDS.value)]
+    results.send({part: summary(of_part) for part, of_part in parts.items()})
+
+
+def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the means of values over seeds, and the medians of the rest."""
+    values = pd.DataFrame([result["values"] for result in results]).mean()
+    costs = ("seconds", "megabytes", "rows_per_second")
+    return {"values": values, **{key: np.median([result[key] for result in results]) for key in costs}}
+
+
+def report(results: dict[str, dict[str, Any]], table: Table) -> None:
+    """Prints a Markdown table, with p values of the paired randomization test against the first side."""
+    from tfr_smooth import evaluation
+
+    part = "valid" if _VALIDATE_ONLY.value else "test"
+    values = pd.DataFrame({name: parts[part]["values"] for name, parts in results.items()})
+    first = next(iter(values))
+    titles = ["side", "validation", "test", f"p ({first})", "seconds", "MB", "rows/s"]
+    print(f"\n{_TABLE.value}, {table.measure}\n\n| {' | '.join(titles)} |\n|---|{'---:|' * (len(titles) - 1)}")
+    for name, parts in results.items():
+        means = [f"{parts[key]['values'].mean():.4f}" if key in parts else "" for key in ("valid", "test")]
+        pair = values[first].to_dict(), values[name].to_dict()
+        p_value = "" if name == first else f"{evaluation.randomization_test(*pair).p_value:.2g}"
+        last = parts[part]
+        costs = [f"{last['seconds']:.1f}", f"{last['megabytes']:,.0f}", f"{last['rows_per_second']:,.0f}"]
+        print(f"| {' | '.join([name, *means, p_value, *costs])} |")
+    if _OUTPUT.value:
+        values.round(5).rename_axis("query").to_csv(pathlib.Path(_OUTPUT.value) / "values.csv")
 
 
 def main(_: list[str]) -> None:
-    table = {"yandex": yandex, "trivago": trivago, "movielens": movielens, "eurovision": eurovision}[_TABLE.value]()
-    test, means = table.part("test"), {}
+    unknown = {*_SIDES.value} - {*SIDES}
+    if unknown:
+        raise app.UsageError(f"--sides must be of {', '.join(SIDES)}, got {', '.join(sorted(unknown))}.")
+    for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    table = load()
     print(table.rows.groupby("part").agg(rows=("query", "size"), queries=("query", "nunique")).to_string(), flush=True)
-    sides: dict[str, tuple[Callable[..., Any], Callable[..., Fitted]]] = {"Ranker": (ranker_trial, train_ranker)}
-    for name, further in (("LightGBM", False), ("LightGBM with further columns", True)):
-        if not further or table.further:
-            trial = lambda *given, further=further: trees_trial(*given, further)  # noqa: E731
-            sides[name] = (trial, lambda *given: train_trees(*given)[0])
-    for name, (trial, train) in sides.items():
-        random = np.random.default_rng(0)
-        trials = []
-        for place in range(_TRIALS.value):
-            value, settings = trial(table, random, place == 0)
-            trials.append((value, settings))
-            print(f"{name}: validation {value:.4f}, {settings}", flush=True)
-        best, found = max(trials, key=lambda each: each[0])[1], []
-        for seed in range(_SEEDS.value):
-            fitted = train(table, best, seed, "train", "valid")
-            start = time.process_time()
-            scores = fitted.score(test)
-            rate = len(test) / (time.process_time() - start)
-            found.append(table.values(test, scores))
-            print(
-                f"{name}: seed {seed}, {table.measure} {found[-1].mean():.4f}, {fitted.seconds:.0f} processor seconds "
-                f"of training, {rate:,.0f} rows per processor second",
-                flush=True,
-            )
-        means[name] = sum(found) / len(found)
-    values = pd.DataFrame(means)
-    for name in list(values)[1:]:
-        p_value = evaluation.randomization_test(values["Ranker"].to_dict(), values[name].to_dict())
-        print(f"Ranker {values['Ranker'].mean():.4f}, {name} {values[name].mean():.4f}, {p_value}")
-    if _OUTPUT.value:
-        values.round(5).rename_axis("query").to_csv(_OUTPUT.value)
+    # Once for all sides; the memory of a side is without it.
+    importlib.import_module("tfr_smooth")
+    context, results = multiprocessing.get_context("fork"), {}
+    for name in _SIDES.value:
+        if importlib.util.find_spec(name.removesuffix("+").replace("ranker", "tfr_smooth")) is None:
+            print(f"{name} is skipped: pip install {name.removesuffix('+')}", flush=True)
+            continue
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=run, args=(name, table, sender))
+        process.start()
+        sender.close()
+        try:
+            results[name] = receiver.recv()
+        except EOFError:
+            print(f"{name} failed.", flush=True)
+        process.join()
+    if results:
+        report(results, table)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import json
 import os
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests import helpers
@@ -75,6 +77,32 @@ print(len(list(gpu.failures())))
     path.write_text(script)
     printed = helpers.check_run(path, PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")]))
     assert printed.split()[-1] == "3"
+
+
+def test_real_tables_compares_sides_and_continues(tmp_path):
+    pytest.importorskip("lightgbm")
+    flags = ["--table=my.csv", "--label=grade", "--query=session", "--time=day", '--kinds={"shop": "id"}']
+    flags += ["--sides=lightgbm,lightgbm+,ranker", "--trials=2", "--seeds=1", "--trees=5", f"--output={tmp_path}"]
+    flags += ["--matches=title:search", '--settings={"members": 1, "epochs": 1}']
+    random = np.random.default_rng(0)
+    shop = random.integers(0, 5, 400)
+    frame = pd.DataFrame({"session": np.repeat(np.arange(40), 10), "shop": np.char.add("shop ", shop.astype(str))})
+    frame["day"], frame["grade"], frame['a, "price"'] = frame["session"] // 2, shop % 3, random.random(400)
+    frame["search"], frame["title"] = "a red lamp", random.choice(["a red lamp", "a big chair"], 400)
+    frame.sample(frac=1, random_state=0).to_csv(tmp_path / "my.csv", index=False)
+    flags[0] = f"--table={tmp_path / 'my.csv'}"
+    validated = helpers.check_run("benchmarks/real_tables.py", *flags, "--validate_only")
+    assert not re.search(r"\btest\b.*seed", validated) and "| lightgbm+ | " in validated
+    printed = helpers.check_run("benchmarks/real_tables.py", *flags)
+    rows = {
+        row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (lightgbm.*|ranker.*) \|$", printed, re.M)
+    }
+    assert list(rows) == ["lightgbm", "lightgbm+", "ranker"]
+    assert "test, seed 0:" in printed and "trial 0, seed 0:" not in printed  # continues after the trials
+    assert float(rows["lightgbm+"][1]) > 0.9  # The shop decides.
+    values = pd.read_csv(tmp_path / "values.csv", index_col="query")
+    assert set(values.index) == set(range(30, 40)) and values.notna().all(axis=None)  # the last quarter of the days
+    assert values["ranker"].mean() == pytest.approx(float(rows["ranker"][1]), abs=1e-4)
 
 
 # Two sides that take 2 and 6 ms on a simulated clock.

@@ -1,0 +1,1 @@
+"""The tables, hand-made columns and rankers of `real_tables.py`."""

@@ -1,0 +1,51 @@
+"""The columns that the benchmark of tables makes by hand for trees."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.documents import ROOT
+
+
+@pytest.fixture
+def made(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from tables.hand_made import HandMade
+    from tables.table import Table
+
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"query": np.repeat(np.arange(50), 4), "label": random.integers(0, 3, 200)})
+    rows["part"] = np.where(rows["query"] < 40, "train", "test")
+    rows["shop"] = [f"shop {random.integers(3)}" if query % 2 else f"only {query}" for query in rows["query"]]
+    rows["price"], rows["age"] = random.random(200), rows["query"] / 50
+    rows["item"], rows["seen"] = random.choice(["a", "b"], 200), np.where(rows["query"] % 2, "b|c", "")
+    rows["search"], rows["title"] = "red lamp", random.choice(["lamp, red", "chair", None], 200)
+    kinds = {"shop": "id", "item": "id", "seen": "set:|", "search": "text", "title": "text"}
+    features = ["shop", "price", "age", "item", "seen", "search", "title"]
+    table = Table(rows, features, kinds, [("title", "search"), ("item", "seen")])
+    return table, HandMade(table, "train")
+
+
+def test_mean_labels_leave_out_the_queries_of_the_row(made):
+    table, columns = made
+    train = table.part("train")
+    is_of_one_query = train["shop"].str.startswith("only")
+    means = columns.of_training_rows()["shop, mean label"]
+    np.testing.assert_allclose(means[is_of_one_query], train["label"].mean(), rtol=1e-6)
+    assert means[~is_of_one_query].std() > 0
+    unseen = columns(table.part("test"))["shop, mean label"][table.part("test")["shop"].str.startswith("only")]
+    np.testing.assert_allclose(unseen, train["label"].mean(), rtol=1e-6)
+    in_train = columns(train)["shop, mean label"][is_of_one_query]
+    sums = train.groupby("query")["label"].transform("sum")[is_of_one_query]
+    np.testing.assert_allclose(in_train, (sums + 10 * train["label"].mean()) / 14, rtol=1e-6)
+
+
+def test_columns_follow_from_kinds(made):
+    table, columns = made
+    test = table.part("test")
+    values = columns(test)
+    assert list(values) == list(columns.of_training_rows())
+    assert "age, rank" not in values and "seen, mean label" not in values  # equal in each list
+    np.testing.assert_allclose(values["price, rank"], test.groupby("query")["price"].rank() / 4, rtol=1e-6)
+    np.testing.assert_allclose(values["title, search, word cosine"], test["title"] == "lamp, red", atol=1e-6)
+    np.testing.assert_allclose(values["item, seen, common"], (test["item"] == "b") & (test["seen"] != ""))
