@@ -14,10 +14,11 @@ from tfr_smooth import _arguments
 from tfr_smooth.columns import matches as matching
 from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
 from tfr_smooth.columns.number import columns_of_matrix, number_features
+from tfr_smooth.columns.statistics import WIDTH, Statistic, checked_interactions, learn_statistics
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE
+from tfr_smooth.data.roles import DENSE, STATISTICS
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
@@ -33,13 +34,14 @@ class TableFeatures(tf.keras.layers.Layer):
     The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
     columns, each match of two columns gives two features: of two vectors, their scalar product and its cosine; of
     others, the fraction of the values of the first one that the second one has, and the reverse. The values are those
-    of ids, categories and sets, and the words and pairs of words of texts.
+    of ids, categories and sets, and the words and pairs of words of texts. Last are two features of each statistic.
 
     Args:
       columns: The columns, as from `infer_columns`, or the results of their `to_config`.
       matches: Pairs of names of columns to compare, both vectors of the same length or both text.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
+      statistics: Instances of `Statistic`, or the results of their `to_config`.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -72,6 +74,7 @@ class TableFeatures(tf.keras.layers.Layer):
         *,
         matches: Sequence[Sequence[str]] = (),
         encoders: Mapping[str, Any] | None = None,
+        statistics: Sequence[Statistic | Mapping[str, Any]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -95,7 +98,16 @@ class TableFeatures(tf.keras.layers.Layer):
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
+        self._take_statistics(statistics)
         self.built = True
+
+    def _take_statistics(self, statistics: Sequence[Statistic | Mapping[str, Any]]) -> None:
+        self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
+        for place, statistic in enumerate(self._statistics):
+            absent = set(statistic.columns) - {column.name for column in self._columns if hasattr(column, "parts")}
+            if absent:
+                raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
+            setattr(self, f"_statistic_{place}", statistic.resource())
 
     @classmethod
     def learn(
@@ -106,8 +118,9 @@ class TableFeatures(tf.keras.layers.Layer):
         max_categories: int = 100,
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[Sequence[str]] = (),
+        interactions: Sequence[Sequence[str]] = (),
     ) -> tuple[TableFeatures, Lists]:
-        """Learns the feature columns of lists, in one pass over the columns.
+        """Learns the feature columns of lists, in one pass over the columns, and the statistics of ids.
 
         Args:
           lists: The lists.
@@ -115,24 +128,34 @@ class TableFeatures(tf.keras.layers.Layer):
           max_categories: The most values of a category of unknown kind, >= 1.
           kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
           matches: Pairs of names of columns to compare.
+          interactions: Pairs of names of columns whose values have a joint statistic.
 
         Returns:
-          The layer, and all lists with the raw values of the columns.
+          The layer, and all lists with the raw values of the columns. Those of training have their statistics without
+          their own labels, in a further column.
 
         Raises:
           ValueError: If an argument or a column is invalid. The message names the column.
         """
-        rows = np.sort((lists if queries is None else lists.take(queries)).rows)
+        training = lists if queries is None else lists.take(queries)
+        rows = np.sort(training.rows)
         if lists.is_dense:
-            if kinds:
-                raise ValueError(f"`kinds` must be None for a matrix of numbers, got {dict(kinds)}.")
+            for name, given in (("kinds", kinds), ("interactions", interactions)):
+                if given:
+                    raise ValueError(f"`{name}` must be None for a matrix of numbers, got {given!r}.")
             return cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True), lists
         table = lists.source.select(lists.roles.features)
         options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
         chosen = None if len(rows) == len(table) else rows
         layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
-        changed = [name for name in table.column_names if raw[name] is not table[name]]
-        return layer, lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
+        roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
+        pairs = checked_interactions(interactions, layer.columns)
+        statistics, matrix = learn_statistics(layer.columns, raw, training, pairs)
+        if statistics:
+            layer._take_statistics(statistics)
+            changed[STATISTICS] = dense_column(matrix)
+            roles = dataclasses.replace(roles, features=(*roles.features, STATISTICS))
+        return layer, lists.replace(roles, changed) if changed else lists
 
     @classmethod
     def learn_table(
@@ -186,7 +209,8 @@ class TableFeatures(tf.keras.layers.Layer):
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
         names = [column.name for column in self._columns for _ in range(column.width)]
-        return (*names, *(name for name in self._match_names for _ in range(matching.WIDTH)))
+        names += [name for name in self._match_names for _ in range(matching.WIDTH)]
+        return (*names, *(statistic.name for statistic in self._statistics for _ in range(WIDTH)))
 
     @property
     def _match_names(self) -> list[str]:
@@ -218,11 +242,13 @@ class TableFeatures(tf.keras.layers.Layer):
 
     @property
     def kinds(self) -> str:
-        """The names of the columns of each kind, as text."""
+        """The names of the columns of each kind and the statistics, as text."""
         by_kind: dict[str, list[str]] = {}
         for column in self._columns:
             by_kind.setdefault(column.kind, []).append(column.name)
-        return "; ".join(f"{kind} {listed(names)}" for kind, names in by_kind.items())
+        statistics = ", ".join(statistic.name for statistic in self._statistics)
+        texts = [f"{kind} {listed(names)}" for kind, names in by_kind.items()]
+        return "; ".join([*texts, f"Statistics: {statistics}"] if statistics else texts)
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -279,7 +305,9 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return lists.column(DENSE)(rows), {}
         numbers = number_matrix(lists.source, [column.name for column in self._numbers], rows)
-        return numbers, {column.name: lists.column(column.name)(rows) for column in self._others}
+        names = [column.name for column in self._others]
+        names += [STATISTICS] if STATISTICS in lists.roles.features else []
+        return numbers, {name: lists.column(name)(rows) for name in names}
 
     def transform(self, lists: Lists) -> Lists:
         """Returns lists with prepared features in memory; as they are if these are large, for `batches`.
@@ -349,7 +377,7 @@ class TableFeatures(tf.keras.layers.Layer):
 
         Args:
           numbers: float32 [..., columns of numbers]; ignored if there are none.
-          others: The values of the other columns by name.
+          others: The values of the other columns by name, possibly with the statistics of training documents.
 
         Returns:
           float32 [..., num_features].
@@ -360,12 +388,19 @@ class TableFeatures(tf.keras.layers.Layer):
             parts, order = [features], names
         values = {column.name: tf.convert_to_tensor(others[column.name]) for column in self._others}
         values.update({name: self._embedded(name, values[name]) for name in self.encoders})
+        by_name: dict[str, Any] = {column.name: column for column in self._others}
         for place, column in enumerate(self._others):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
             order += [column.name] * column.width
         for (first, second), name in zip(self._matches, self._match_names, strict=True):
             parts.append(matching.match((first, second), values[first.name], values[second.name]))
             order += [name] * matching.WIDTH
+        if STATISTICS in others:
+            parts.append(others[STATISTICS])
+        for place, statistic in enumerate([] if STATISTICS in others else self._statistics):
+            given = [by_name[name].parts(values[name]) for name in statistic.columns]
+            parts.append(statistic.features(given, getattr(self, f"_statistic_{place}")))
+        order += [statistic.name for statistic in self._statistics for _ in range(WIDTH)]
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
@@ -394,6 +429,7 @@ class TableFeatures(tf.keras.layers.Layer):
         own = {
             "columns": [column.to_config() for column in self._columns],
             "matches": [[first.name, second.name] for first, second in self._matches],
+            "statistics": [statistic.to_config() for statistic in self._statistics],
             "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
             "stacked": self.stacked,
         }

@@ -63,6 +63,9 @@ class Ranker(Estimator):
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, text by the fraction of common values or words.
+      interactions: Pairs of columns of ids, categories or sets, such as a user and a genre, whose pairs of values have a
+        statistic, as the values of one such column do: their mean label and number of documents in training; see
+        `columns.Statistic`.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -122,6 +125,7 @@ class Ranker(Estimator):
         validation_fraction: float = 0.0,
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
+        interactions: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
         verbose: bool = True,
@@ -217,7 +221,8 @@ class Ranker(Estimator):
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
-            options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
+            options = {name: p[name] for name in ("max_categories", "kinds")}
+            options.update((name, p[name] or ()) for name in ("matches", "interactions"))
             layer, raw = TableFeatures.learn(documents, training_queries, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
