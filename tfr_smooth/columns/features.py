@@ -236,19 +236,39 @@ class TableFeatures(tf.keras.layers.Layer):
         return self._blocks("codes")
 
     @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The statistics by their names: that of a column, or "FIRST x SECOND"."""
+        return {statistic.name: statistic for statistic in self._statistics}
+
+    def without_values(self, names: Sequence[str]) -> TableFeatures:
+        """Returns the layer with columns of codes that only tell whether a value is missing.
+
+        Args:
+          names: The names of the columns. Their matches and statistics stay.
+        """
+        columns = [
+            dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
+            for column in self._columns
+        ]
+        matches = [(first.name, second.name) for first, second in self._matches]
+        return TableFeatures(columns, matches=matches, encoders=self.encoders, statistics=self._statistics)
+
+    @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
         return self._blocks("vector")
 
     @property
     def kinds(self) -> str:
-        """The names of the columns of each kind and the statistics, as text."""
+        """The names of the columns of each kind, of the statistics and of the columns without embeddings, as text."""
         by_kind: dict[str, list[str]] = {}
         for column in self._columns:
             by_kind.setdefault(column.kind, []).append(column.name)
-        statistics = ", ".join(statistic.name for statistic in self._statistics)
         texts = [f"{kind} {listed(names)}" for kind, names in by_kind.items()]
-        return "; ".join([*texts, f"Statistics: {statistics}"] if statistics else texts)
+        without = [column.name for column in self._columns if not column.has_values]
+        for title, names in (("Statistics", [*self.statistics]), ("Without embeddings", without)):
+            texts += [f"{title}: {', '.join(names)}"] if names else []
+        return "; ".join(texts)
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:

@@ -19,6 +19,7 @@ from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
+from tfr_smooth.ranker.screening import columns_without_use
 
 _CHUNK = 1 << 12  # rows that are scored at once
 
@@ -63,9 +64,8 @@ class Ranker(Estimator):
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, text by the fraction of common values or words.
-      interactions: Pairs of columns of ids, categories or sets, such as a user and a genre, whose pairs of values have a
-        statistic, as the values of one such column do: their mean label and number of documents in training; see
-        `columns.Statistic`.
+      interactions: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
+        a statistic, as the values of each such column do: their mean label in training; see `columns.Statistic`.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -226,10 +226,14 @@ class Ranker(Estimator):
             layer, raw = TableFeatures.learn(documents, training_queries, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
+        prepared = layer.transform(raw)
+        if init_model is None:
+            useless = columns_without_use(p, plan, layer, prepared.take(training_queries))
+            layer = layer.without_values(useless) if useless else layer
+            prepared = layer.transform(raw) if useless else prepared
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
-        prepared = layer.transform(raw)
         train, valid = prepared, None
         if held_out is not None:
             train, valid = prepared.take(training_queries), prepared.take(held_out)
