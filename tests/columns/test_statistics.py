@@ -149,6 +149,10 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     order = random.permutation(len(new))
     scores = ranker.predict(new)
     np.testing.assert_array_equal(ranker.predict(new.iloc[order]), scores[order])
+    resumable = [tfr_smooth.Ranker(**quick, validation_fraction=0.2) for _ in range(2)]
+    for each in resumable:  # the second one starts after the last epoch
+        each.fit(train, label="label", query="query", checkpoint_dir=tmp_path / "checkpoints")
+    np.testing.assert_array_equal(*(each.predict(new) for each in resumable))
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), scores)
     served = tf.saved_model.load(str(ranker.export(tmp_path / "served")))

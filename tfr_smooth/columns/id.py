@@ -13,7 +13,7 @@ from tfr_smooth.columns.kinds import TrainingValues
 from tfr_smooth.data import column_values
 from tfr_smooth.data.reading.checks import Where, id_text, refuse_where
 
-_RARE = 3  # rows; a value in fewer rows would learn their noise
+_RARE = 20  # rows; a value in fewer rows would learn their noise
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -151,7 +151,7 @@ def learn_statistics(
     kept, matrices, by_name = [], [], {column.name: column for column in columns}
     rows = _Rows.of(lists)
     for names in [*((column.name,) for column in columns if column.kind in KINDS), *interactions]:
-        if rows is None or all(rows.is_constant(raw[name]) for name in names):
+        if rows is None or all(is_constant(lists, raw[name]) for name in names):
             continue
         values = _occurrences(by_name[names[0]], raw[names[0]])
         if len(names) == 2:
@@ -159,7 +159,14 @@ def learn_statistics(
         if (learned := _learn(names, values, rows)) is not None:
             kept.append(learned[0])
             matrices.append(learned[1])
+        lists.release()
     return kept, np.concatenate(matrices, axis=1) if kept else np.zeros([len(lists.source), 0], np.float32)
+
+
+def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:
+    """Returns whether all documents of each list have the same text, of the texts of the rows of the source."""
+    codes, starts = _codes(values)[0][lists.rows], lists.starts[:-1]
+    return np.array_equal(np.maximum.reduceat(codes, starts), np.minimum.reduceat(codes, starts))
 
 
 class _Rows(NamedTuple):
@@ -197,11 +204,6 @@ class _Rows(NamedTuple):
         part[rows] = query[rows] * parts // len(lists)
         target[rows] = labels - np.repeat(means, lists.lengths)
         return cls(part, parts, query, target, rows, lists.starts[:-1])
-
-    def is_constant(self, values: pa.ChunkedArray) -> bool:
-        """Returns whether all training documents of each query have the same value."""
-        codes = _codes(values)[0][self.in_order]
-        return np.array_equal(np.maximum.reduceat(codes, self.starts), np.minimum.reduceat(codes, self.starts))
 
 
 class _Occurrences(NamedTuple):

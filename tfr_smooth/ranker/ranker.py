@@ -228,7 +228,8 @@ class Ranker(Estimator):
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
         prepared = layer.transform(raw)
         if init_model is None:
-            useless = columns_without_use(p, plan, layer, prepared.take(training_queries))
+            training = (lists.take(training_queries) for lists in (raw, prepared))
+            useless = columns_without_use(p, plan, layer, *training)
             layer = layer.without_values(useless) if useless else layer
             prepared = layer.transform(raw) if useless else prepared
         if p["verbose"] and not documents.is_dense:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import data
 from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns.statistics import is_constant
 from tfr_smooth.measures import NDCG
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.ranker.plan import TrainingPlan
@@ -23,29 +24,35 @@ _EPOCHS = 3  # one epoch for this number of the training
 _SHORT = {"loss": "softmax", "members": 1, "network": None, "label_aggregation": "sum", "select_by": "last"}
 
 
-def columns_without_use(params: Mapping[str, Any], plan: TrainingPlan, layer: TableFeatures, lists: data.Lists) -> list:
+def columns_without_use(
+    params: Mapping[str, Any], plan: TrainingPlan, layer: TableFeatures, raw: data.Lists, lists: data.Lists
+) -> list[str]:
     """Returns the columns whose values do not help to rank other queries.
 
-    Candidates are ids and sets without a statistic, whose values tell nothing by themselves. One network is trained for a short time on the first queries, and ranks the last ones with and without the values of a column,
-    which are then unseen ones. The values stay only if NDCG is less without them, by more than its standard error.
+    Candidates are ids and sets that have no statistic, though they differ in a list: their values tell nothing by
+    themselves, but may do so together with other columns. One network is trained for a short time on the first queries,
+    and ranks the last ones with and without the values of a column, which are then unseen ones. The values stay only if
+    NDCG is less without them, by more than its standard error.
 
     Args:
       params: The arguments of the ranker.
       plan: The plan of its training.
       layer: The features.
-      lists: The training lists, as of `layer.transform`.
+      raw: The training lists, with raw values.
+      lists: The same, as of `layer.transform`.
 
     Returns:
       The names of the columns; none for few queries.
     """
     coded = [column for column in layer.columns if column.codes]
+    held_out = len(lists) // _HELD_OUT
     blocks = {
         column.name: block
         for column, block in zip(coded, layer.embeddings, strict=True)
         if column.kind in _KINDS and column.has_values and column.name not in layer.statistics
+        if held_out >= _LEAST_QUERIES and not is_constant(raw, raw.source[column.name])
     }
-    held_out = len(lists) // _HELD_OUT
-    if not blocks or held_out < _LEAST_QUERIES:
+    if not blocks:
         return []
     every = math.ceil(held_out / _MOST_QUERIES)
     split = len(lists) - held_out
@@ -93,7 +100,7 @@ def _values(
         largest = np.full([scorer.num_features or 0], np.inf, np.float32)
         for first, length, *_ in blocks:
             largest[first : first + length] = 1.0  # the code of unseen values
-        found = [values(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
-        return np.concatenate(found)[is_relevant]
+        by_batch = [values(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
+        return np.concatenate(by_batch)[is_relevant]
 
     return function
