@@ -40,6 +40,14 @@ def test_an_id_without_an_embedding_changes_no_score_unless_it_is_missing(ranker
     assert (ranker.predict(new.assign(noise=None)) != scores).any()
 
 
+def test_the_choice_takes_all_labels_and_weights(ranker):
+    frame = table(400).assign(weight=2.0)
+    frame["other"] = frame["label"]
+    options = {"label": {"label": 1.0, "other": 3.0}, "query": "query", "weight": "weight"}
+    again = tfr_smooth.Ranker(**{**ranker.get_params(), "epochs": 12}).fit(frame, **options)
+    assert again.features_.kinds == ranker.features_.kinds
+
+
 def test_the_choice_is_the_same_each_time(ranker):
     again = tfr_smooth.Ranker(**ranker.get_params()).fit(table(400), label="label", query="query")
     np.testing.assert_array_equal(again.predict(table(20)), ranker.predict(table(20)))

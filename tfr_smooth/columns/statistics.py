@@ -46,11 +46,13 @@ class Statistic:
       ValueError: If the arguments have not the same length, at least 1.
 
     Example:
+      >>> import tensorflow as tf
       >>> from tfr_smooth.columns import Id, Statistic, TableFeatures
       >>> statistic = Statistic(columns=("host",), values=("a", "b"), means=(0.5, -0.1), counts=(3, 9))
       >>> layer = TableFeatures([Id(name="host", categories=("b",))], statistics=[statistic])
-      >>> layer({"host": ["a", "unseen"]}).numpy().round(3).tolist()
-      [[1.0, 0.5, 1.386], [1.0, 0.0, 0.0]]
+      >>> print(layer({"host": tf.constant(["a", "unseen"])}).numpy().round(3))
+      [[1.    0.5   1.386]
+       [1.    0.    0.   ]]
     """
 
     columns: tuple[str, ...]
@@ -150,7 +152,9 @@ def learn_statistics(
     """
     kept, matrices, by_name = [], [], {column.name: column for column in columns}
     rows = _Rows.of(lists)
-    for names in [*((column.name,) for column in columns if column.kind in KINDS), *interactions]:
+    # The one feature of a category of two values is as good.
+    alone = [column for column in columns if column.kind in KINDS and not getattr(column, "is_binary", False)]
+    for names in [*((column.name,) for column in alone), *interactions]:
         if rows is None or all(is_constant(lists, raw[name]) for name in names):
             continue
         values = _occurrences(by_name[names[0]], raw[names[0]])
