@@ -69,6 +69,7 @@ def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_el
     target = training["label"] - training.groupby("query")["label"].transform("mean")
     named = [("host",), ("tags",), ("color",), *INTERACTIONS]
     assert [tuple(statistic["columns"]) for statistic in layer.get_config()["statistics"]] == named
+    assert "; Statistics: host, tags, color, host x tags, tags x color" in layer.kinds
     assert layer.feature_columns[-4:] == (*["host x tags"] * 2, *["tags x color"] * 2)
     everywhere = looked_up(layer, frame)
     for place, names in enumerate(named):
