@@ -93,7 +93,7 @@ def reference(frame, columns):
                     parts = words + [f"{first} {second}" for first, second in itertools.pairwise(words)]
                 places = {text: place for place, text in enumerate(column.categories, start=2)}
                 codes = [places.get(part, 1) for part in parts]
-                features += (codes + [0] * column.length)[: column.length]
+                features += (codes + [0] * column.length)[: column.width]
                 continue
             if column.kind == "vector":
                 features += [0.0] * column.length if missing else [number / column.scale for number in value]

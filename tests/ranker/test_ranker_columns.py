@@ -85,16 +85,19 @@ def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), ranker.predict(new))
 
 
-def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
+def test_rare_and_unseen_values_share_an_embedding_and_missing_ones_have_another():
     frame, options = table("id")
-    frame.loc[:5, "item"] = 7
+    frame.loc[:1, "item"] = 7
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"query": 0, "noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
-    rare, unseen, missing = ranker.predict(others)
-    assert rare == unseen != missing
-    assert ranker.predict(others.assign(item=["7", "8", None])).tolist() == [rare, unseen, missing]
+    place = ranker.features_.feature_columns.index("item")
+    codes = ranker.features_(column_arrays(others, ranker.features_.columns)).numpy()[:, place]
+    assert codes.tolist() == [1.0, 1.0, 0.0]
+    scores = ranker.predict(others)
+    assert scores[1] != scores[2]
+    np.testing.assert_array_equal(ranker.predict(others.assign(item=["7", "8", None])), scores)
 
 
 def test_columns_with_very_many_values_are_hashed(monkeypatch):
@@ -115,7 +118,8 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
     frame["several"] = [["a"], ["b", "c"], []] * 50
     frame["vector"] = list(random.normal(size=(150, 3)))
     tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1}).fit(frame, label="label", query="query")
-    expected = "category ['few']; id ['many']; text ['words']; set ['several']; vector ['vector']"
+    kinds = "category ['few']; id ['many']; text ['words']; set ['several']; vector ['vector']"
+    expected = f"{kinds}; Without embeddings: many"  # each of its values is too rare
     assert f"Columns: {expected}\n" in capsys.readouterr().out
 
 

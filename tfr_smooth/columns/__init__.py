@@ -10,6 +10,7 @@ from tfr_smooth.columns.id import Id
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.number import Boolean, Number
 from tfr_smooth.columns.set import Set
+from tfr_smooth.columns.statistics import Statistic
 from tfr_smooth.columns.tables import column_arrays, infer_columns
 from tfr_smooth.columns.text import Text
 from tfr_smooth.columns.vector import Encoded, Vector
@@ -23,6 +24,7 @@ __all__ = [
     "Id",
     "Number",
     "Set",
+    "Statistic",
     "TableFeatures",
     "Text",
     "Vector",

@@ -44,7 +44,7 @@ class Coded(Column):
     Args:
       name: The name in the table, not empty.
       has_missing: Whether values were missing in training.
-      categories: The values that have a vector of their own; () if values are hashed.
+      categories: The values that have a vector of their own; () if values are hashed, or only told from missing ones.
       length: The most codes of a row, >= 1.
       buckets: The number of values of hashed ones; 0 if they are not hashed.
     """
@@ -78,14 +78,19 @@ class Coded(Column):
         return cls(categories=most_frequent(values, numbers, _MOST_VALUES), **options)
 
     @property
+    def has_values(self) -> bool:
+        """Whether the features tell more than whether a value is missing."""
+        return bool(self.categories or self.buckets)
+
+    @property
     def width(self) -> int:
         """Number of features."""
-        return self.length
+        return self.length if self.has_values else 1
 
     @property
     def codes(self) -> list[int]:
         """How many codes there are, and the number of different ones."""
-        return [self.length, 2 + (self.buckets or len(self.categories))]
+        return [self.width, 2 + (self.buckets or len(self.categories))]
 
     def resource(self) -> Any:
         """Returns the lookup table; None if values are hashed."""
@@ -107,6 +112,9 @@ class Coded(Column):
         """Returns the codes."""
         parts = self.coded(values.parts)
         texts = parts.values
+        if not self.has_values:
+            is_known = tf.reduce_any(parts.with_values(tf.not_equal(texts, "")), axis=1)
+            return tf.gather(tf.cast(is_known, tf.float32)[:, tf.newaxis], values.places)
         if self.buckets:
             codes = 2 + tf.strings.to_hash_bucket_fast(texts, self.buckets)
         else:

@@ -15,10 +15,11 @@ from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column
 from tfr_smooth.columns.list_context import in_parts, learn_ranks, list_ranks, ordered_columns, ordered_values, padded
 from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix, number_features
+from tfr_smooth.columns.statistics import WIDTH, Statistic, checked_interactions, learn_statistics
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE
+from tfr_smooth.data.roles import DENSE, STATISTICS
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
@@ -43,7 +44,7 @@ class TableFeatures(tf.keras.layers.Layer):
     those of the first one, and of those of the second one; the cosine of the counts times the weights (TF-IDF); and
     the summed weight of the common terms.
 
-    The last features are the ranks of numbers, booleans and dates within the list:
+    Then come two features of each statistic, and last the ranks of numbers, booleans and dates within the list:
 
     $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
@@ -56,6 +57,7 @@ class TableFeatures(tf.keras.layers.Layer):
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
+      statistics: Instances of `Statistic`, or the results of their `to_config`.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -91,6 +93,7 @@ class TableFeatures(tf.keras.layers.Layer):
         matches: Sequence[Sequence[str]] = (),
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
+        statistics: Sequence[Statistic | Mapping[str, Any]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -115,7 +118,16 @@ class TableFeatures(tf.keras.layers.Layer):
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
+        self._take_statistics(statistics)
         self.built = True
+
+    def _take_statistics(self, statistics: Sequence[Statistic | Mapping[str, Any]]) -> None:
+        self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
+        for place, statistic in enumerate(self._statistics):
+            absent = set(statistic.columns) - {column.name for column in self._columns if hasattr(column, "parts")}
+            if absent:
+                raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
+            setattr(self, f"_statistic_{place}", statistic.resource())
 
     @classmethod
     def learn(
@@ -127,8 +139,9 @@ class TableFeatures(tf.keras.layers.Layer):
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[Sequence[str]] = (),
         list_context: bool = False,
+        interactions: Sequence[Sequence[str]] = (),
     ) -> tuple[TableFeatures, Lists]:
-        """Learns the feature columns of lists, in one pass over the columns.
+        """Learns the feature columns of lists, in one pass over the columns, and the statistics of ids.
 
         Args:
           lists: The lists.
@@ -137,25 +150,35 @@ class TableFeatures(tf.keras.layers.Layer):
           kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
           matches: Pairs of names of columns to compare.
           list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.learn_ranks`.
+          interactions: Pairs of names of columns whose values have a joint statistic.
 
         Returns:
-          The layer, and all lists with the raw values of the columns.
+          The layer, and all lists with the raw values of the columns. Those of training have their statistics without
+          their own labels, in a further column.
 
         Raises:
           ValueError: If an argument or a column is invalid. The message names the column.
         """
-        rows = np.sort((lists if queries is None else lists.take(queries)).rows)
+        training = lists if queries is None else lists.take(queries)
+        rows = np.sort(training.rows)
         if lists.is_dense:
-            if kinds:
-                raise ValueError(f"`kinds` must be None for a matrix of numbers, got {dict(kinds)}.")
+            for name, given in (("kinds", kinds), ("interactions", interactions)):
+                if given:
+                    raise ValueError(f"`{name}` must be None for a matrix of numbers, got {given!r}.")
             layer = cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True)
         else:
             table = lists.source.select(lists.roles.features)
             options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
             chosen = None if len(rows) == len(table) else rows
             layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
-            changed = [name for name in table.column_names if raw[name] is not table[name]]
-            lists = lists.replace(lists.roles, {name: raw[name] for name in changed}) if changed else lists
+            roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
+            pairs = checked_interactions(interactions, layer.columns)
+            statistics, matrix = learn_statistics(layer.columns, raw, training, pairs)
+            if statistics:
+                layer._take_statistics(statistics)
+                changed[STATISTICS] = dense_column(matrix)
+                roles = dataclasses.replace(roles, features=(*roles.features, STATISTICS))
+            lists = lists.replace(roles, changed) if changed else lists
         if list_context:
             training = lists if queries is None else lists.take(queries)
             layer._set_list_ranks(learn_ranks(training, layer.columns, layer.raw))
@@ -226,6 +249,7 @@ class TableFeatures(tf.keras.layers.Layer):
         """The name of the column of each feature."""
         names = [column.name for column in self._columns for _ in range(column.width)]
         names += [match.name for match in self._matches for _ in range(match.width)]
+        names += [statistic.name for statistic in self._statistics for _ in range(WIDTH)]
         return (*names, *self.list_ranks)
 
     @property
@@ -253,6 +277,23 @@ class TableFeatures(tf.keras.layers.Layer):
         return self._blocks("codes")
 
     @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The statistics by their names: that of a column, or "FIRST x SECOND"."""
+        return {statistic.name: statistic for statistic in self._statistics}
+
+    def without_values(self, names: Sequence[str]) -> TableFeatures:
+        """Returns the layer with columns of codes that only tell whether a value is missing.
+
+        Args:
+          names: The names of the columns. Their matches and statistics stay.
+        """
+        columns = [
+            dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
+            for column in self._columns
+        ]
+        return TableFeatures(**{**self.get_config(), "columns": columns, "encoders": self.encoders})
+
+    @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
@@ -260,11 +301,15 @@ class TableFeatures(tf.keras.layers.Layer):
 
     @property
     def kinds(self) -> str:
-        """The names of the columns of each kind, as text."""
+        """The names of the columns of each kind, of the statistics and of the columns without embeddings, as text."""
         by_kind: dict[str, list[str]] = {}
         for column in self._columns:
             by_kind.setdefault(column.kind, []).append(column.name)
-        return "; ".join(f"{kind} {listed(names)}" for kind, names in by_kind.items())
+        texts = [f"{kind} {listed(names)}" for kind, names in by_kind.items()]
+        without = [column.name for column in self._columns if not column.has_values]
+        for title, names in (("Statistics", [*self.statistics]), ("Without embeddings", without)):
+            texts += [f"{title}: {', '.join(names)}"] if names else []
+        return "; ".join(texts)
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -321,7 +366,9 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return lists.column(DENSE)(rows), {}
         numbers = number_matrix(lists.source, [column.name for column in self._numbers], rows)
-        return numbers, {column.name: lists.column(column.name)(rows) for column in self._others}
+        names = [column.name for column in self._others]
+        names += [STATISTICS] if STATISTICS in lists.roles.features else []
+        return numbers, {name: lists.column(name)(rows) for name in names}
 
     def transform(self, lists: Lists) -> Lists:
         """Returns lists with prepared features in memory; as they are if these are large, for `batches`.
@@ -408,7 +455,7 @@ class TableFeatures(tf.keras.layers.Layer):
 
         Args:
           numbers: float32 [..., columns of numbers]; ignored if there are none.
-          others: The values of the other columns by name.
+          others: The values of the other columns by name, possibly with the statistics of training documents.
           mask: As for `call`.
 
         Returns:
@@ -428,6 +475,12 @@ class TableFeatures(tf.keras.layers.Layer):
             first, second = (values[column.name] for column in match.pair)
             parts.append(match.features(first, second))
             order += [match.name] * match.width
+        if STATISTICS in others:
+            parts.append(others[STATISTICS])
+        for place, statistic in enumerate([] if STATISTICS in others else self._statistics):
+            of_columns = [values[name] for name in statistic.columns]
+            parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
+        order += [statistic.name for statistic in self._statistics for _ in range(WIDTH)]
         if self.list_ranks:
             ordered = ordered_values(self._columns, numbers, values, self.list_ranks)
             if ordered.shape.rank != 3:
@@ -463,6 +516,7 @@ class TableFeatures(tf.keras.layers.Layer):
         own = {
             "columns": [column.to_config() for column in self._columns],
             "matches": [match.to_config() for match in self._matches],
+            "statistics": [statistic.to_config() for statistic in self._statistics],
             "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
             "list_ranks": list(self.list_ranks),
             "stacked": self.stacked,

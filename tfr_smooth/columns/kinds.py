@@ -197,6 +197,11 @@ class Column(abc.ABC):
         return []
 
     @property
+    def has_values(self) -> bool:
+        """Whether the features tell more than whether a value is missing."""
+        return True
+
+    @property
     def vector(self) -> list[int]:
         """If features are not to be normalized, how many at the start; else []."""
         return []

@@ -13,7 +13,12 @@ from typing_extensions import Required
 from tfr_smooth import _arguments
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
-_RESERVED = {"": "which is empty", "mask": "which batches have for the mask of the documents"}
+STATISTICS = "__statistics__"  # the name of a feature column with the statistics of ids of the training documents
+_RESERVED = {
+    "": "which is empty",
+    "mask": "which batches have for the mask of the documents",
+    STATISTICS: "which batches have for the statistics of ids",
+}
 _POSITION = "which batches have for the positions"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
 

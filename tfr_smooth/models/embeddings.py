@@ -64,16 +64,14 @@ class Embeddings(tf.keras.layers.Layer):
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
         """Returns the mean vectors [documents, tables * dim]."""
-        found = []
+        vectors = []
         for (first, length, _), table in zip(self.tables, _keras.tensorflow_variables(self.vectors), strict=True):
             codes = tf.cast(features[:, first : first + length], tf.int32)
             if length == 1:
-                found.append(tf.gather(table, codes[:, 0]))
+                vectors.append(tf.gather(table, codes[:, 0]))
             else:
-                known = tf.cast(codes > 0, tf.float32)
-                total = tf.reduce_sum(tf.gather(table, codes) * known[:, :, tf.newaxis], axis=1)
-                found.append(tf.math.divide_no_nan(total, tf.reduce_sum(known, axis=1, keepdims=True)))
-        return tf.concat(found, axis=1)
+                vectors.append(_mean(table, codes))
+        return tf.concat(vectors, axis=1)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Returns the shape of the vectors."""
@@ -83,3 +81,17 @@ class Embeddings(tf.keras.layers.Layer):
         """Returns the constructor's arguments."""
         own = {"tables": [list(table) for table in self.tables], "dim": self.dim}
         return {**super().get_config(), **own, "seed": self._seed}
+
+
+def _mean(table: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
+    """Returns the mean vectors of codes [documents, length], each computed once for equal documents in a row.
+
+    A set of the query, such as the items of a session, is that of all documents of its list.
+    """
+    is_new = tf.reduce_any(tf.not_equal(codes[1:], codes[:-1]), axis=1)
+    is_new = tf.concat([tf.ones_like(codes[:1, 0], tf.bool), is_new], axis=0)
+    different = tf.boolean_mask(codes, is_new)
+    known = tf.cast(different > 0, tf.float32)
+    total = tf.reduce_sum(tf.gather(table, different) * known[:, :, tf.newaxis], axis=1)
+    means = tf.math.divide_no_nan(total, tf.reduce_sum(known, axis=1, keepdims=True))
+    return tf.gather(means, tf.cumsum(tf.cast(is_new, tf.int32)) - 1)

@@ -22,6 +22,7 @@ from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
+from tfr_smooth.ranker.screening import columns_without_use
 
 _SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
 
@@ -71,6 +72,8 @@ class Ranker(Estimator):
       list_context: Whether numbers and dates that vary within lists have one more feature, the rank within the list, so
         that a score depends on the other documents of the query; see `columns.TableFeatures`. With False, documents can
         be scored alone.
+      interactions: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
+        a statistic, as the values of each such column do: their mean label in training; see `columns.Statistic`.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -131,6 +134,7 @@ class Ranker(Estimator):
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         list_context: bool = True,
+        interactions: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
         verbose: bool = True,
@@ -227,6 +231,7 @@ class Ranker(Estimator):
         check_training(documents, X, plan.make_loss())
         if init_model is None:
             options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
+            options["interactions"] = p["interactions"] or ()
             matches = p["matches"]
             if matches is None:
                 pairs = text_pairs(documents.take(training_queries), p["kinds"] or {})
@@ -238,6 +243,12 @@ class Ranker(Estimator):
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
             if layer.list_ranks and not p["list_context"]:
                 raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
+        prepared = layer.transform(raw)
+        if init_model is None:
+            training = (lists.take(training_queries) for lists in (raw, prepared))
+            useless = columns_without_use(p, plan, layer, *training)
+            layer = layer.without_values(useless) if useless else layer
+            prepared = layer.transform(raw) if useless else prepared
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
             if layer.matches:
@@ -245,7 +256,6 @@ class Ranker(Estimator):
         if p["verbose"] and layer.list_ranks:
             print(f"List ranks: {listed(layer.list_ranks)}", flush=True)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
-        prepared = layer.transform(raw)
         train, valid = prepared, None
         if held_out is not None:
             train, valid = prepared.take(training_queries), prepared.take(held_out)

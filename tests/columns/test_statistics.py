@@ -1,0 +1,187 @@
+"""Statistics of ids: their values by brute force, which are selected, and that they leak no label."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import data
+from tfr_smooth.columns import Id, Statistic, TableFeatures, column_arrays, statistics
+
+KINDS = {"host": "id", "tags": "set:|"}
+INTERACTIONS = [("host", "tags"), ("tags", "color")]
+
+
+def table(queries=60, documents=6, effect=1.0, seed=0):
+    """Returns a table whose labels depend on hosts, with missing ids, empty sets and queries in several places."""
+    random = np.random.default_rng(seed)
+    rows = queries * documents
+    frame = pd.DataFrame({"query": np.tile(np.arange(queries), documents)})
+    frame["host"] = random.choice([None, *(f"h{number}" for number in range(25))], rows)
+    tags = ["", "a", "b|c", " a |c", "b|a|a", "c"]
+    frame["tags"], frame["color"] = random.choice(tags, rows), random.choice(["red", "blue", "black", ""], rows)
+    hosts = {
+        host: np.random.default_rng(len(str(host)) + ord(str(host)[-1])).normal() for host in frame["host"].unique()
+    }
+    utility = effect * frame["host"].map(hosts) + frame["tags"].str.contains("a") + random.normal(size=rows)
+    frame["label"] = np.digitize(utility, [0.5, 1.5])
+    return frame
+
+
+def learn(frame, queries=None, **options):
+    """Returns the layer, and the statistics that the training documents have."""
+    options = {"kinds": KINDS, "interactions": INTERACTIONS, **options}
+    layer, raw = TableFeatures.learn(data.from_table(frame, query="query", label="label"), queries, **options)
+    name = tfr_smooth.data.roles.STATISTICS
+    return layer, raw.column(name)(np.arange(len(frame))) if name in raw.source.column_names else None
+
+
+def looked_up(layer, frame):
+    """Returns the statistics that other documents have."""
+    names = layer.feature_columns
+    count = sum(len(statistic["columns"]) > 0 for statistic in layer.get_config()["statistics"])
+    return layer(column_arrays(frame, layer.columns)).numpy()[:, len(names) - 2 * count :]
+
+
+@pytest.fixture
+def keep_all(monkeypatch):
+    monkeypatch.setattr(statistics, "_LEAST_ERRORS", -np.inf)
+    monkeypatch.setattr(statistics, "_LEAST_FRACTION", -np.inf)
+    monkeypatch.setattr(statistics, "_STRENGTHS", (3.0,))
+
+
+def values_of(row, names):
+    """Returns the values of a row, or its pairs of values."""
+    parts = [[part.strip() for part in ("" if pd.isna(row[name]) else row[name]).split("|")] for name in names]
+    return [pair for pair in itertools.product(*parts) if all(pair)]
+
+
+@pytest.mark.parametrize("queries", [None, np.arange(4, 37)])
+def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_elsewhere(queries, keep_all):
+    frame = table()
+    layer, found = learn(frame, queries)
+    chosen = np.arange(60) if queries is None else queries
+    part = {query: place * 10 // len(chosen) for place, query in enumerate(chosen)}
+    training = frame[frame["query"].isin(chosen)]
+    target = training["label"] - training.groupby("query")["label"].transform("mean")
+    named = [("host",), ("tags",), ("color",), *INTERACTIONS]
+    assert [tuple(statistic["columns"]) for statistic in layer.get_config()["statistics"]] == named
+    assert "; Statistics: host, tags, color, host x tags, tags x color" in layer.kinds
+    assert layer.feature_columns[-4:] == (*["host x tags"] * 2, *["tags x color"] * 2)
+    everywhere = looked_up(layer, frame)
+    for place, names in enumerate(named):
+        occurrences = [
+            (value, target[row.Index], part[row.query])
+            for row in training.itertuples()
+            for value in values_of(row._asdict(), names)
+        ]
+        for row in frame.sample(25, random_state=0).itertuples():
+            for matrix, own in ((found, part.get(row.query)), (everywhere, None)):
+                expected = np.zeros(2)
+                values = values_of(row._asdict(), names)
+                for value in values:
+                    others = [label for other, label, its in occurrences if other == value and its != own]
+                    expected += np.array([sum(others) / (len(others) + 3.0), np.log1p(len(others))]) / len(values)
+                np.testing.assert_allclose(matrix[row.Index, 2 * place : 2 * place + 2], expected, atol=1e-5)
+
+
+def test_statistics_of_several_labels_are_those_of_their_weighted_mean(keep_all):
+    frame = table().assign(other=lambda frame: frame.index % 2)
+    lists = data.from_table(frame, query="query", label={"label": 3.0, "other": 1.0})
+    layer, raw = TableFeatures.learn(lists, kinds=KINDS)
+    _, expected = learn(frame.assign(label=0.75 * frame["label"] + 0.25 * frame.pop("other")), interactions=())
+    np.testing.assert_allclose(raw.column("__statistics__")(np.arange(len(frame))), expected, atol=1e-6)
+
+
+def test_random_labels_leave_no_statistic_and_training_documents_know_no_label(keep_all, monkeypatch):
+    frame = table(400)
+    frame["host"] = np.random.default_rng(2).integers(0, 300, len(frame)).astype(str)
+    frame["label"] = np.random.default_rng(3).integers(0, 3, len(frame))
+    _, found = learn(frame, interactions=())
+    target = frame["label"] - frame.groupby("query")["label"].transform("mean")
+    assert np.corrcoef(found[:, 0], target)[0, 1] < 0.02
+    monkeypatch.undo()
+    layer, found = learn(frame)
+    assert found is None and "Statistics" not in layer.kinds
+
+
+def test_statistics_that_do_not_last_and_those_of_the_query_are_left_out():
+    frame = table(200).sort_values("query", kind="stable", ignore_index=True)
+    frame["year"] = frame["query"] // 20
+    frame["song"] = "s" + (frame["year"] * 10 + np.random.default_rng(4).integers(0, 4, len(frame))).astype(str)
+    frame["user"] = "u" + (frame["query"] % 7).astype(str)  # the same in each list
+    frame["label"] += 2 * (frame["song"].str[-1] == "1")  # known only in its year
+    layer, _ = learn(
+        frame, kinds={**KINDS, "song": "id", "user": "id"}, interactions=[("user", "host"), ("user", "song")]
+    )
+    names = [statistic["columns"] for statistic in layer.get_config()["statistics"]]
+    assert ["host"] in names and not any("song" in columns or columns == ["user"] for columns in names)
+
+
+@pytest.mark.parametrize("frame", [table(1), table(2), table().assign(label=1), table().assign(host=None)])
+def test_tables_with_nothing_to_learn_have_no_statistics(frame):
+    kinds = {name: kind for name, kind in KINDS.items() if not frame[name].isna().all()}
+    frame = frame[["query", "label", *kinds]]
+    _, found = learn(frame, kinds=kinds, interactions=())
+    assert found is None or len(frame) > 12
+
+
+def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
+    random = np.random.default_rng(0)
+    effect, chances = random.normal(size=1500), 1.0 / np.arange(1, 1501)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(500), 8), "noise": random.normal(size=4000)})
+    hosts = random.choice(1500, 4000, p=chances / chances.sum())
+    frame["host"], frame["label"] = "h" + pd.Series(hosts.astype(str)), (effect[hosts] > 0.0).astype(int)
+    train, new = frame[frame["query"] < 400], frame[frame["query"] >= 400]
+    quick = {
+        "members": 1,
+        "hidden": [16],
+        "epochs": 6,
+        "learning_rate": 0.01,
+        "kinds": {"host": "id"},
+        "verbose": False,
+    }
+    ranker = tfr_smooth.Ranker(**quick).fit(train, label="label", query="query", validation=new)
+    assert ranker.evaluate(new)["ndcg"].mean > 0.85
+    assert ranker.history_["val_ndcg"][-1] == pytest.approx(ranker.evaluate(new)["ndcg"].mean, abs=0.02)
+    order = random.permutation(len(new))
+    scores = ranker.predict(new)
+    np.testing.assert_array_equal(ranker.predict(new.iloc[order]), scores[order])
+    resumable = [tfr_smooth.Ranker(**quick, validation_fraction=0.2) for _ in range(2)]
+    for each in resumable:  # the second one starts after the last epoch
+        each.fit(train, label="label", query="query", checkpoint_dir=tmp_path / "checkpoints")
+    np.testing.assert_array_equal(*(each.predict(new) for each in resumable))
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), scores)
+    served = tf.saved_model.load(str(ranker.export(tmp_path / "served")))
+    arrays = {name: values[np.newaxis] for name, values in column_arrays(new, ranker.features_.columns).items()}
+    inputs = {name: tf.constant(values) for name, values in arrays.items()}
+    (served_scores,) = served.signatures["serving_default"](**inputs).values()
+    np.testing.assert_allclose(served_scores[0], scores, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: learn(table(), interactions=[("host", "label")]), "`interactions` must be pairs of names of feature "),
+        (lambda: learn(table(), interactions=["host"]), "`interactions` must be pairs of names of feature columns of "),
+        (lambda: learn(table(), interactions=[("host", "host")]), "`interactions` must be pairs of names of feature "),
+        (
+            lambda: Statistic(columns=("x",), values=("a",), means=(0.1,), counts=()),
+            "`values`, `means` and `counts` must have the same length, got 1, 1 and 0.",
+        ),
+        (
+            lambda: TableFeatures(
+                [Id(name="x")], statistics=[{"columns": ["y"], "values": ["a"], "means": [0.0], "counts": [1]}]
+            ),
+            "`statistics` must be those of columns of ids or sets, got one of 'y'.",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value).startswith(message)

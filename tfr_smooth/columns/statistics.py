@@ -1,0 +1,300 @@
+"""Statistics of ids: how the training documents with a value were labeled, and how many there were."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
+from tfr_smooth.columns.kinds import Column
+from tfr_smooth.columns.set import Set
+from tfr_smooth.data.lists import Lists
+
+WIDTH = 2  # features of a statistic
+KINDS = ("id", "category", "set")
+_PARTS = 10  # of the training queries
+_STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+# A statistic must explain this fraction of the labels' variance, by this many standard errors over queries.
+_LEAST_FRACTION, _LEAST_ERRORS = 1e-4, 2.0
+_MOST_VALUES = 100_000
+_JOINT = "\x1f"  # between the two values of an interaction
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Statistic:
+    r"""The mean label and the number of the training documents with a value, or with a pair of values.
+
+    $$\left(\frac{\sum_{i \in D_v} (y_i - \bar{y}_{q_i})}{|D_v| + s}, \; \log (1 + |D_v|)\right)$$
+
+    of the documents $D_v$ with the value $v$, where $\bar{y}_q$ is the mean label of a list and $s$ the strength of the
+    shrinkage to 0. Both are 0 for values that training did not have. A row with several values has their mean.
+
+    Args:
+      columns: The name of a column, or the names of two for an interaction, whose values are pairs of theirs.
+      values: The values, for an interaction joined by "\x1f".
+      means: The shrunk mean of each value.
+      counts: The number of training documents of each value.
+
+    Raises:
+      ValueError: If the arguments have not the same length, at least 1.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth.columns import Id, Statistic, TableFeatures
+      >>> statistic = Statistic(columns=("host",), values=("a", "b"), means=(0.5, -0.1), counts=(3, 9))
+      >>> layer = TableFeatures([Id(name="host", categories=("b",))], statistics=[statistic])
+      >>> print(layer({"host": tf.constant(["a", "unseen"])}).numpy().round(3))
+      [[1.    0.5   1.386]
+       [1.    0.    0.   ]]
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    means: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        for name in ("columns", "means", "counts"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "values", checked_categories(self.values, "unique strings", least=1))
+        if len({len(self.values), len(self.means), len(self.counts)}) > 1:
+            got = f"{len(self.values)}, {len(self.means)} and {len(self.counts)}"
+            raise ValueError(f"`values`, `means` and `counts` must have the same length, got {got}.")
+
+    @property
+    def name(self) -> str:
+        """The names of the columns, as text."""
+        return " x ".join(self.columns)
+
+    @functools.cached_property
+    def _table(self) -> np.ndarray:
+        """The features of each value, those of other values first."""
+        known = np.stack([self.means, np.log1p(self.counts)], axis=1)
+        return np.concatenate([np.zeros([1, WIDTH]), known]).astype(np.float32)
+
+    def resource(self) -> Any:
+        """Returns the lookup table of the values."""
+        return lookup_table(self.values)
+
+    def features(self, values: Sequence[DistinctValues], resource: Any) -> tf.Tensor:
+        """Returns the features of rows.
+
+        Args:
+          values: The values [...] of each column, as of its `prepare`.
+          resource: What `resource` returned.
+
+        Returns:
+          float32 [..., 2].
+        """
+        if len(values) == 1:
+            return tf.gather(self._mean(values[0].parts.to_tensor(), resource), values[0].places)
+        first, second = (tf.gather(side.parts.to_tensor(), side.places) for side in values)
+        first, second = first[..., :, tf.newaxis], second[..., tf.newaxis, :]
+        joint = tf.where(tf.equal(first, "") | tf.equal(second, ""), "", first + _JOINT + second)
+        return self._mean(tf.reshape(joint, tf.concat([tf.shape(joint)[:-2], [-1]], axis=0)), resource)
+
+    def _mean(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
+        """Returns the mean features [..., 2] of values [..., n], "" for none."""
+        is_known = tf.cast(tf.not_equal(values, ""), tf.float32)[..., tf.newaxis]
+        total = tf.reduce_sum(tf.gather(self._table, 1 + resource.lookup(values)) * is_known, axis=-2)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(is_known, axis=-2))
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as JSON types."""
+        return {field.name: list(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def checked_interactions(pairs: Any, columns: Sequence[Column]) -> list[tuple[str, ...]]:
+    """Returns the pairs of columns whose values have a joint statistic.
+
+    Args:
+      pairs: Pairs of names.
+      columns: All columns.
+
+    Raises:
+      ValueError: If one is no pair of different columns of ids, categories or sets.
+    """
+    own = [column.name for column in columns if column.kind in KINDS]
+    for pair in pairs:
+        if isinstance(pair, str) or len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(own):
+            expected = f"pairs of names of feature columns of ids, categories or sets, {own}"
+            raise ValueError(f"`interactions` must be {expected}, got {pair!r}.")
+    return [tuple(pair) for pair in pairs]
+
+
+def learn_statistics(
+    columns: Sequence[Column],
+    raw: Mapping[str, pa.ChunkedArray],
+    lists: Lists,
+    interactions: Sequence[tuple[str, ...]] = (),
+) -> tuple[list[Statistic], np.ndarray]:
+    """Learns the statistics of ids, categories, sets and interactions that predict labels of later or other queries.
+
+    The training queries are divided into parts, by their order in the table, which is often that of time. A training
+    document has the statistics of the other parts: so they know neither its label nor those of its list, nor what was
+    true only at its time. Their squared error selects the strength of the shrinkage, and a statistic without signal is
+    left out. So is a column that is the same in each list, which cannot change an order.
+
+    Args:
+      columns: The columns.
+      raw: Their raw values, of all rows.
+      lists: The training lists.
+      interactions: Pairs of columns.
+
+    Returns:
+      The statistics, and the features of all rows, float32 [rows, 2 * statistics].
+
+    Time O(values * strengths), memory O(values), one column at a time.
+    """
+    kept, matrices, by_name = [], [], {column.name: column for column in columns}
+    rows = _Rows.of(lists)
+    # The one feature of a category of two values is as good.
+    alone = [column for column in columns if column.kind in KINDS and not getattr(column, "is_binary", False)]
+    for names in [*((column.name,) for column in alone), *interactions]:
+        if rows is None or all(is_constant(lists, raw[name]) for name in names):
+            continue
+        values = _occurrences(by_name[names[0]], raw[names[0]])
+        if len(names) == 2:
+            values = _pairs(values, _occurrences(by_name[names[1]], raw[names[1]]), len(rows.part))
+        if (learned := _learn(names, values, rows)) is not None:
+            kept.append(learned[0])
+            matrices.append(learned[1])
+        lists.release()
+    return kept, np.concatenate(matrices, axis=1) if kept else np.zeros([len(lists.source), 0], np.float32)
+
+
+def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:
+    """Returns whether all documents of each list have the same text, of the texts of the rows of the source."""
+    codes, starts = _codes(values)[0][lists.rows], lists.starts[:-1]
+    return np.array_equal(np.maximum.reduceat(codes, starts), np.minimum.reduceat(codes, starts))
+
+
+class _Rows(NamedTuple):
+    """The rows of the table, of which only some are in training.
+
+    Attributes:
+      part: The part of the query of each row; the number of parts for those that are not in training.
+      parts: The number of parts.
+      query: The query of each training row; -1 for others.
+      target: The label minus the mean label of the list; 0 for others.
+      in_order: The training rows by query.
+      starts: The place of the first one of each query.
+    """
+
+    part: np.ndarray
+    parts: int
+    query: np.ndarray
+    target: np.ndarray
+    in_order: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, lists: Lists) -> _Rows | None:
+        """Returns the rows of training lists; None if there are not two queries."""
+        if len(lists) < 2 or not lists.roles.labels:
+            return None
+        weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
+        labels = np.average([lists.values(name) for name in lists.roles.labels], axis=0, weights=weights)
+        if lists.roles.propensity is not None:
+            labels = labels / lists.values(lists.roles.propensity)
+        means = np.add.reduceat(labels, lists.starts[:-1]) / lists.lengths
+        count, parts, rows = len(lists.source), min(_PARTS, len(lists)), lists.rows
+        query, part, target = np.full(count, -1), np.full(count, parts), np.zeros(count)
+        query[rows] = lists.query_of_document
+        part[rows] = query[rows] * parts // len(lists)
+        target[rows] = labels - np.repeat(means, lists.lengths)
+        return cls(part, parts, query, target, rows, lists.starts[:-1])
+
+
+class _Occurrences(NamedTuple):
+    """The values of rows: for each value of a row, in the order of the rows, its code and the row."""
+
+    codes: np.ndarray
+    rows: np.ndarray
+    texts: pa.Array  # of the codes
+
+
+def _codes(texts: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Returns the codes of texts, -1 for missing ones, and the different texts."""
+    texts = texts.cast(pa.large_string())
+    encoded = pc.if_else(pc.equal(texts, ""), None, texts).combine_chunks().dictionary_encode()
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def _occurrences(column: Column, texts: pa.ChunkedArray) -> _Occurrences:
+    """Returns the values of a column, as its `split` returns them."""
+    rows = np.arange(len(texts))
+    if isinstance(column, Set):
+        lists = pc.split_pattern(texts.cast(pa.large_string()), column.separator)
+        rows = np.repeat(rows, pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
+        texts = pc.utf8_trim_whitespace(pc.list_flatten(lists))
+    codes, different = _codes(texts)
+    return _Occurrences(codes[codes >= 0], rows[codes >= 0], different)
+
+
+def _pairs(first: _Occurrences, second: _Occurrences, count: int) -> _Occurrences:
+    """Returns the pairs of values of two columns of this number of rows."""
+    lengths = np.bincount(second.rows, minlength=count)
+    starts, times = np.cumsum(lengths) - lengths, lengths[first.rows]
+    left = np.repeat(np.arange(len(first.rows)), times)
+    rows = first.rows[left]
+    right = starts[rows] + np.arange(len(left)) - np.repeat(np.cumsum(times) - times, times)
+    number = max(1, len(second.texts))
+    different, codes = np.unique(first.codes[left] * number + second.codes[right], return_inverse=True)
+    texts = [side.texts.take(pa.array(of)) for side, of in zip((first, second), divmod(different, number), strict=True)]
+    return _Occurrences(codes, rows, pc.binary_join_element_wise(*texts, pa.scalar(_JOINT, pa.large_string())))
+
+
+def _learn(names: tuple[str, ...], values: _Occurrences, rows: _Rows) -> tuple[Statistic, np.ndarray] | None:
+    """Returns a statistic and the features of all rows; None without signal."""
+    part, target = rows.part[values.rows], rows.target[values.rows]
+    is_training = part < rows.parts
+    totals = np.bincount(values.codes[is_training], minlength=len(values.texts))
+    kept = np.argsort(-totals, kind="stable")[: min(_MOST_VALUES, np.count_nonzero(totals))]
+    places = np.full(len(totals), len(kept))  # the last place is that of values that have no statistic
+    places[kept] = np.arange(len(kept))
+    # Of each value, the sums in the other parts, and last those in all parts, which rows outside of training have.
+    cells, size = places[values.codes] * (rows.parts + 1) + part, (len(kept) + 1) * (rows.parts + 1)
+    sums, counts = (
+        _of_other_parts(np.bincount(cells, weights, size).reshape(-1, rows.parts + 1))
+        for weights in (target, is_training.astype(float))
+    )
+    per_row = np.maximum(np.bincount(values.rows, minlength=len(rows.part)), 1)
+
+    def mean(table: np.ndarray) -> np.ndarray:
+        return np.bincount(values.rows, table.reshape(-1)[cells], len(rows.part)) / per_row
+
+    def gain(strength: float) -> np.ndarray:
+        """By how much the squared error of each query is less than that of 0."""
+        predicted = mean(sums / (counts + strength))[rows.in_order]
+        return np.add.reduceat(predicted * (2.0 * rows.target[rows.in_order] - predicted), rows.starts)
+
+    gains = {strength: gain(strength) for strength in _STRENGTHS}
+    best = max(_STRENGTHS, key=lambda strength: gains[strength].sum())
+    least = [_LEAST_FRACTION * np.square(rows.target).sum(), _LEAST_ERRORS * np.sqrt(np.square(gains[best]).sum())]
+    if gains[best].sum() <= max(least):
+        return None
+    means = sums / (counts + best)
+    statistic = Statistic(
+        columns=names,
+        values=tuple(values.texts.take(pa.array(kept)).to_pylist()),
+        means=tuple(means[:-1, -1].astype(np.float32).tolist()),
+        counts=tuple(counts[:-1, -1].astype(int).tolist()),
+    )
+    return statistic, np.stack([mean(means), mean(np.log1p(counts))], axis=1).astype(np.float32)
+
+
+def _of_other_parts(sums: np.ndarray) -> np.ndarray:
+    """Returns for sums [values, parts + 1] those of the other parts, and last the sums of all; the last row is 0."""
+    sums[:, -1] = 0.0
+    others = sums.sum(axis=1, keepdims=True) - sums
+    others[-1] = 0.0
+    return others
