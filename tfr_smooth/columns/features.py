@@ -124,7 +124,7 @@ class TableFeatures(tf.keras.layers.Layer):
     def _take_statistics(self, statistics: Sequence[Statistic | Mapping[str, Any]]) -> None:
         self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
         for place, statistic in enumerate(self._statistics):
-            absent = set(statistic.columns) - {column.name for column in self._columns if hasattr(column, "parts")}
+            absent = set(statistic.columns) - {column.name for column in self._columns if hasattr(column, "split")}
             if absent:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())
