@@ -161,3 +161,15 @@ def test_the_export_returns_the_mean_scores(tmp_path):
     folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup_list_sizes=())
     served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
     np.testing.assert_allclose(served["scores"], scorer(FEATURES[:1]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_functions_of_features_compute_under_mixed_precision(members):
+    with helpers.precision("mixed_float16"):
+        scorer = models.FeedForwardScorer(hidden=[4], normalization="quantiles", members=members)
+        scorer.build([None, None, 3])
+        scorer.adapt([(INPUTS, LABELS)])
+        scorer.additive.rises.assign(np.ones(scorer.additive.rises.shape))
+        for training in (False, True):
+            scores = scorer(INPUTS, training=training)
+            assert scores.dtype == tf.float32 and np.isfinite(scores).all()

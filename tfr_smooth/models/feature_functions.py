@@ -46,4 +46,6 @@ class FeatureFunctions(tf.keras.layers.Layer):
 
     def mean(self, segments: tf.Tensor) -> tf.Tensor:
         """Returns the mean over the networks, [documents, 1]."""
-        return tf.matmul(segments, tf.reduce_mean(self.rises, axis=1, keepdims=True))
+        # With mixed precision, a model that calls this in its own call reads float16.
+        rises = tf.convert_to_tensor(self.rises)
+        return tf.cast(tf.matmul(tf.cast(segments, rises.dtype), tf.reduce_mean(rises, 1, keepdims=True)), tf.float32)
