@@ -157,10 +157,10 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), scores)
     served = tf.saved_model.load(str(ranker.export(tmp_path / "served")))
-    arrays = {name: values[np.newaxis] for name, values in column_arrays(new, ranker.features_.columns).items()}
+    arrays = {name: values.reshape(100, 8) for name, values in column_arrays(new, ranker.features_.columns).items()}
     inputs = {name: tf.constant(values) for name, values in arrays.items()}
     (served_scores,) = served.signatures["serving_default"](**inputs).values()
-    np.testing.assert_allclose(served_scores[0], scores, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.ravel(served_scores), scores, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
 def test_rare_and_unseen_values_share_an_embedding_and_missing_ones_have_another():
     frame, options = table("id")
     frame.loc[:1, "item"] = 7
-    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    ranker = tfr_smooth.Ranker(**QUICK, **options, list_context=False).fit(frame, label="label", query="query")
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"query": 0, "noise": 0.0, "item": pd.array([7, 8, None], "Int64")})

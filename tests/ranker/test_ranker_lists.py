@@ -8,18 +8,18 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth.columns import column_arrays
 
-QUICK = {"members": 1, "hidden": [8], "epochs": 20, "learning_rate": 0.01, "batch_size": 16, "verbose": False}
+QUICK = {"members": 1, "hidden": [32], "epochs": 50, "learning_rate": 0.02, "batch_size": 16, "verbose": False}
 
 
 def table(queries=120, seed=0):
-    """Offers whose label is whether they are among the cheapest of their query, whatever the prices."""
+    """Offers whose label is whether their price is in the middle of their query, whatever the prices."""
     random = np.random.default_rng(seed)
     sizes = random.integers(4, 12, queries)
     frame = pd.DataFrame({"query": np.repeat(np.arange(queries), sizes)})
     level = np.exp(random.normal(0.0, 3.0, queries))[frame["query"]]
     frame["price"] = level * (1.0 + 0.1 * random.integers(0, 30, len(frame)))
     frame.loc[random.random(len(frame)) < 0.1, "price"] = np.nan
-    frame["label"] = (frame.groupby("query")["price"].rank(pct=True) <= 0.4).astype(int)
+    frame["label"] = frame.groupby("query")["price"].rank(pct=True).between(0.35, 0.65).astype(int)
     frame["brand"] = random.choice(["acme", "umbrella"], len(frame))
     frame["listed"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 500, len(frame)), unit="D")
     return frame
@@ -46,7 +46,7 @@ def fitted(request):
 def test_ranks_learn_what_the_value_does_not_say(fitted):
     ranker, new, given = fitted
     alone = tfr_smooth.Ranker(**QUICK, list_context=False).fit(FRAME, **ROLES)
-    assert ranker.score(new, **given) > 0.95 > 0.9 > alone.score(NEW)
+    assert ranker.score(new, **given) > 0.9 > 0.8 > alone.score(NEW)
     drops = ranker.feature_importance(new, **given, repeats=2).drops
     assert max(drops, key=lambda name: drops[name].mean()) == ("1" if given else "price")
     assert min(drops["1" if given else "price"]) > 0.1
