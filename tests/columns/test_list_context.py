@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfr_smooth import data, models
 from tfr_smooth.columns import Category, Date, Number, TableFeatures, list_context
+from tfr_smooth.columns.learning import learn_features
 
 NAN, INF = np.nan, np.inf
 LISTS = {
@@ -145,7 +146,7 @@ def frame(queries=200):
 @pytest.mark.parametrize("most", [None, 0], ids=["in memory", "by batch"])
 def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
     lists = data.from_table(frame(), query="query", label="label")
-    layer, lists = TableFeatures.learn(lists, list_context=True)
+    layer, lists = learn_features(lists, list_context=True)
     assert layer.list_ranks == ("price", "new", "day")
     if most is not None:
         monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", most)
@@ -157,7 +158,7 @@ def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
                 expected = ranks(lists.values(name).astype(float)[first])
                 np.testing.assert_allclose(features[mask, place], expected, atol=1e-6)
     assert not len(places)
-    assert TableFeatures.learn(lists)[0].list_ranks == ()
+    assert learn_features(lists)[0].list_ranks == ()
 
 
 def test_the_model_has_the_ranks_of_its_lists(tmp_path):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import data
 from tfr_smooth.columns import TableFeatures, Text, column_arrays, infer_columns
+from tfr_smooth.columns.learning import learn_table
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.tables import checked_table
 from tfr_smooth.columns.words import words
@@ -18,7 +19,7 @@ TEXTS = {"a": "text", "b": "text"}
 
 
 def learned(frame, kinds=TEXTS, rows=None):
-    return TableFeatures.learn_table(checked_table(frame), rows, kinds=kinds, matches=[("a", "b")])[0]
+    return learn_table(checked_table(frame), rows, kinds=kinds, matches=[("a", "b")])[0]
 
 
 def compared(layer, frame):

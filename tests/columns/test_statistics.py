@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import data
 from tfr_smooth.columns import Id, Statistic, TableFeatures, column_arrays, statistics
+from tfr_smooth.columns.learning import learn_features
 
 KINDS = {"host": "id", "tags": "set:|"}
 INTERACTIONS = [("host", "tags"), ("tags", "color")]
@@ -34,7 +35,7 @@ def table(queries=60, documents=6, effect=1.0, seed=0):
 def learn(frame, queries=None, **options):
     """Returns the layer, and the statistics that the training documents have."""
     options = {"kinds": KINDS, "interactions": INTERACTIONS, **options}
-    layer, raw = TableFeatures.learn(data.from_table(frame, query="query", label="label"), queries, **options)
+    layer, raw = learn_features(data.from_table(frame, query="query", label="label"), queries, **options)
     name = tfr_smooth.data.roles.STATISTICS
     return layer, raw.column(name)(np.arange(len(frame))) if name in raw.source.column_names else None
 
@@ -91,7 +92,7 @@ def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_el
 def test_statistics_of_several_labels_are_those_of_their_weighted_mean(keep_all):
     frame = table().assign(other=lambda frame: frame.index % 2)
     lists = data.from_table(frame, query="query", label={"label": 3.0, "other": 1.0})
-    layer, raw = TableFeatures.learn(lists, kinds=KINDS)
+    layer, raw = learn_features(lists, kinds=KINDS)
     _, expected = learn(frame.assign(label=0.75 * frame["label"] + 0.25 * frame.pop("other")), interactions=())
     np.testing.assert_allclose(raw.column("__statistics__")(np.arange(len(frame))), expected, atol=1e-6)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
-from tfr_smooth.columns.list_context import in_parts, learn_ranks, list_ranks, ordered_columns, ordered_values, padded
-from tfr_smooth.columns.matches import SOME_WORDS, Match
-from tfr_smooth.columns.number import columns_of_matrix, number_features
-from tfr_smooth.columns.statistics import WIDTH, Statistic, checked_interactions, learn_statistics
+from tfr_smooth.columns.kinds import Column, as_columns, listed, raw_table
+from tfr_smooth.columns.list_context import in_parts, list_ranks, ordered_columns, ordered_values, padded
+from tfr_smooth.columns.matches import Match
+from tfr_smooth.columns.number import number_features
+from tfr_smooth.columns.statistics import WIDTH, Statistic
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
 from tfr_smooth.data.lists import Lists
@@ -90,7 +89,7 @@ class TableFeatures(tf.keras.layers.Layer):
         self,
         columns: Sequence[Column | Mapping[str, Any]],
         *,
-        matches: Sequence[Sequence[str]] = (),
+        matches: Sequence[Sequence[str] | Mapping[str, Any]] = (),
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
         statistics: Sequence[Statistic | Mapping[str, Any]] = (),
@@ -128,108 +127,6 @@ class TableFeatures(tf.keras.layers.Layer):
             if absent:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())
-
-    @classmethod
-    def learn(
-        cls,
-        lists: Lists,
-        queries: np.ndarray | None = None,
-        *,
-        max_categories: int = 100,
-        kinds: Mapping[str, Any] | None = None,
-        matches: Sequence[Sequence[str]] = (),
-        list_context: bool = False,
-        interactions: Sequence[Sequence[str]] = (),
-    ) -> tuple[TableFeatures, Lists]:
-        """Learns the feature columns of lists, in one pass over the columns, and the statistics of ids.
-
-        Args:
-          lists: The lists.
-          queries: The indices of the training queries. None for all.
-          max_categories: The most values of a category of unknown kind, >= 1.
-          kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
-          matches: Pairs of names of columns to compare.
-          list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.learn_ranks`.
-          interactions: Pairs of names of columns whose values have a joint statistic.
-
-        Returns:
-          The layer, and all lists with the raw values of the columns. Those of training have their statistics without
-          their own labels, in a further column.
-
-        Raises:
-          ValueError: If an argument or a column is invalid. The message names the column.
-        """
-        training = lists if queries is None else lists.take(queries)
-        rows = np.sort(training.rows)
-        if lists.is_dense:
-            for name, given in (("kinds", kinds), ("interactions", interactions)):
-                if given:
-                    raise ValueError(f"`{name}` must be None for a matrix of numbers, got {given!r}.")
-            layer = cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True)
-        else:
-            table = lists.source.select(lists.roles.features)
-            options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
-            chosen = None if len(rows) == len(table) else rows
-            layer, raw = cls.learn_table(table, chosen, release=lists.release, **options)
-            roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
-            pairs = checked_interactions(interactions, layer.columns)
-            statistics, matrix = learn_statistics(layer.columns, raw, training, pairs)
-            if statistics:
-                layer._take_statistics(statistics)
-                changed[STATISTICS] = dense_column(matrix)
-                roles = dataclasses.replace(roles, features=(*roles.features, STATISTICS))
-            lists = lists.replace(roles, changed) if changed else lists
-        if list_context:
-            training = lists if queries is None else lists.take(queries)
-            layer._set_list_ranks(learn_ranks(training, layer.columns, layer.raw))
-        return layer, lists
-
-    @classmethod
-    def learn_table(
-        cls,
-        table: pa.Table,
-        rows: np.ndarray | None = None,
-        *,
-        max_categories: int = 100,
-        kinds: Mapping[str, Any] | None = None,
-        matches: Sequence[Sequence[str]] = (),
-        release: Callable[[], None] = lambda: None,
-    ) -> tuple[TableFeatures, dict[str, Any]]:
-        """Learns the columns of an Arrow table, as `data.from_table` checks it.
-
-        Args:
-          table: The table.
-          rows: The training rows. None for all.
-          max_categories: As for `learn`.
-          kinds: As for `learn`.
-          matches: As for `learn`.
-          release: Called after each column; all of them together may be larger than memory.
-
-        Returns:
-          The layer, and the raw values of all rows by column.
-
-        Raises:
-          ValueError: As for `learn`.
-        """
-        most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
-        given = {_arguments.name("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
-        for name, kind in given.items():
-            if isinstance(kind, tf.keras.layers.Layer):
-                encoders[name], given[name] = kind, f"encoded:{kind.width}"
-        for pair in matches:
-            texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
-            if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
-                given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
-        columns, raw = [], {}
-        for name, values in zip(table.column_names, table.columns, strict=True):
-            column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=given.get(name))
-            columns.append(column)
-            release()
-        layer = cls(columns, matches=matches, encoders=encoders)
-        for place, match in enumerate(layer._matches):
-            layer._matches[place] = match.learn([raw[column.name] for column in match.pair], rows)
-            release()
-        return layer, raw
 
     def _set_list_ranks(self, names: Sequence[str]) -> None:
         """Sets the columns with ranks: first those of numbers, then those of dates."""
@@ -281,6 +178,14 @@ class TableFeatures(tf.keras.layers.Layer):
         """The statistics by their names: that of a column, or "FIRST x SECOND"."""
         return {statistic.name: statistic for statistic in self._statistics}
 
+    def replace(self, **arguments: Any) -> TableFeatures:
+        """Returns the layer with other arguments of the constructor.
+
+        Args:
+          **arguments: The arguments.
+        """
+        return TableFeatures(**{**self.get_config(), "encoders": self.encoders, **arguments})
+
     def without_values(self, names: Sequence[str]) -> TableFeatures:
         """Returns the layer with columns of codes that only tell whether a value is missing.
 
@@ -291,7 +196,7 @@ class TableFeatures(tf.keras.layers.Layer):
             dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
             for column in self._columns
         ]
-        return TableFeatures(**{**self.get_config(), "columns": columns, "encoders": self.encoders})
+        return self.replace(columns=columns)
 
     @property
     def vectors(self) -> list[list[int]]:
@@ -381,7 +286,7 @@ class TableFeatures(tf.keras.layers.Layer):
         """
         count, width = len(lists.source), self.num_features
         if self.stacked and width == len(self._columns):
-            if not any(np.isnan(part).any() for part in _matrices(lists, np.arange(count))):
+            if not any(np.isnan(part).any() for part in matrices(lists, np.arange(count))):
                 return lists
         elif 4 * count * width > _MOST_BYTES:
             return lists
@@ -535,7 +440,7 @@ def _in_parts(rows: np.ndarray) -> Iterator[np.ndarray]:
     return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
 
 
-def _matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
+def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the dense features of rows in parts; the whole matrix may be larger than memory."""
     for part in _in_parts(rows):
         yield lists.column(DENSE)(part)

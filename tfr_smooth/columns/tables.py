@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.kinds import Column, check_names, raw_table
+from tfr_smooth.columns.learning import learn_table
 from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.reading.checks import Where, as_arrow, feature
 
@@ -77,7 +77,7 @@ def infer_columns(
         raise ValueError("`table` must have at least one column, got none.")
     for name in kinds or {}:
         _arguments.name("kinds", name, columns.column_names)
-    layer, _ = TableFeatures.learn_table(columns, rows, max_categories=max_categories, kinds=kinds)
+    layer, _ = learn_table(columns, rows, max_categories=max_categories, kinds=kinds)
     return list(layer.columns)
 
 

@@ -15,14 +15,12 @@ import tensorflow as tf
 from tfr_smooth import data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
-from tfr_smooth.columns.kinds import listed
 from tfr_smooth.columns.list_context import in_parts
-from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+from tfr_smooth.ranker.features import learn, print_features
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
-from tfr_smooth.ranker.screening import columns_without_use
 
 _SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
 
@@ -230,31 +228,14 @@ class Ranker(Estimator):
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
-            options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
-            options["interactions"] = p["interactions"] or ()
-            matches = p["matches"]
-            if matches is None:
-                pairs = text_pairs(documents.take(training_queries), p["kinds"] or {})
-                matches = [pair for pair in pairs if pair[0] in documents.roles.features]
-                if p["verbose"]:
-                    _print_uncompared([pair for pair in pairs if pair not in matches and pair[0] == query])
-            layer, raw = TableFeatures.learn(documents, training_queries, matches=matches, **options)
+            layer, raw, prepared = learn(p, plan, documents, training_queries)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
             if layer.list_ranks and not p["list_context"]:
                 raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
-        prepared = layer.transform(raw)
-        if init_model is None:
-            training = (lists.take(training_queries) for lists in (raw, prepared))
-            useless = columns_without_use(p, plan, layer, *training)
-            layer = layer.without_values(useless) if useless else layer
-            prepared = layer.transform(raw) if useless else prepared
-        if p["verbose"] and not documents.is_dense:
-            print(f"Columns: {layer.kinds}", flush=True)
-            if layer.matches:
-                print(f"Matches: {'; '.join(layer.matches)}", flush=True)
-        if p["verbose"] and layer.list_ranks:
-            print(f"List ranks: {listed(layer.list_ranks)}", flush=True)
+            prepared = layer.transform(raw)
+        if p["verbose"]:
+            print_features(layer)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
         train, valid = prepared, None
         if held_out is not None:
@@ -531,11 +512,3 @@ class Ranker(Estimator):
         """
         model, card = self._fitted(), self._card(self._plan.make_loss(), options.pop("card", None))
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
-
-
-def _print_uncompared(pairs: Sequence[tuple[str, str]]) -> None:
-    """Prints that texts are not compared with the queries, since the queries are no feature."""
-    if pairs:
-        documents = ", ".join(repr(document) for _, document in pairs)
-        query = pairs[0][0]
-        print(f"The queries have words of {documents}: `features` with {query!r} compares them.", flush=True)
