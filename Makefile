@@ -40,7 +40,7 @@ KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_p
 	tests/test_api_reference.py tests/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
 	tests/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
 	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
-	tests/ranker/test_ranker_labels.py tests/columns/test_table_features.py \
+	tests/ranker/test_ranker_labels.py tests/columns \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
