@@ -85,7 +85,7 @@ def test_the_page_contains_the_comparisons_on_real_tables():
     results = pd.read_csv(DOCS / "results" / "tables.csv.gz", dtype={"query": str})
     page = (DOCS / "table_results.md").read_text(encoding="utf-8")
     for table, queries in results.groupby("table"):
-        for trees in ("LightGBM", "LightGBM with further columns"):
+        for trees in ("LightGBM", "LightGBM with hand-made columns"):
             if queries[trees].notna().all():
                 p_value = stats.ttest_rel(queries["Ranker"], queries[trees]).pvalue
                 shown = f"{p_value:.2g}" if p_value >= 1e-4 else "< 0.0001"
