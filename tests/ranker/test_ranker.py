@@ -384,7 +384,8 @@ def test_replicas_train_like_one_device():
         tfr_smooth.Ranker(**settings).fit(features, labels, qid=queries, strategy=training.get_strategy(name))
         for name in ("none", "mirrored")
     )
-    np.testing.assert_allclose(one.predict(features), other.predict(features), rtol=1e-4, atol=1e-5)
+    scores = [ranker.predict(features, qid=queries) for ranker in (one, other)]
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -637,7 +638,7 @@ def test_chosen_features_allow_other_columns():
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(
         FRAME, label="label", query="query", features=["price", "color"]
     )
-    np.testing.assert_array_equal(fitted.predict(NEW), fitted.predict(NEW[["color", "price"]]))
+    np.testing.assert_array_equal(fitted.predict(NEW), fitted.predict(NEW[["query", "color", "price"]]))
     assert [column.name for column in fitted.features_.columns] == ["price", "color"]
 
 

@@ -74,7 +74,8 @@ def test_arrays_train_like_the_table(ranker):
     arrays = tfr_smooth.Ranker(**SMALL).fit(
         FRAME[FEATURES].to_numpy(), FRAME[list(LABELS)].to_numpy(), qid=FRAME["query"], label=LABELS
     )
-    np.testing.assert_allclose(arrays.predict(NEW[FEATURES].to_numpy()), ranker.predict(NEW), rtol=1e-5, atol=1e-6)
+    scores = arrays.predict(NEW[FEATURES].to_numpy(), qid=NEW["query"])
+    np.testing.assert_allclose(scores, ranker.predict(NEW), rtol=1e-5, atol=1e-6)
     found = arrays.evaluate(NEW[FEATURES].to_numpy(), NEW[list(LABELS)].to_numpy(), qid=NEW["query"])
     assert found.keys() == ranker.evaluate(NEW).keys()
     given = tfr_smooth.Ranker(**SMALL).fit(FRAME, FRAME[list(LABELS)], label=LABELS, query="query")
