@@ -212,25 +212,14 @@ def catalog_part() -> Iterator[Row]:
             yield {"items": items, "method": method, "ms": 1e3 * catalog.measure(method, items)["wall_seconds"]}
 
 
-def web10k(queries: int) -> Any:
-    """A table of the shape of MSLR-WEB10K: labels from six of 136 columns, and noise."""
-    import pandas as pd
-
-    random = np.random.default_rng(0)
-    x = random.gamma(1.0, 1.0, [queries * 120, 136])
-    x[:, ::3] = np.round(2.0 * x[:, ::3])
-    score = np.floor(x[:, 0]) * 0.4 + (x[:, 1] > 1.2) * np.log1p(x[:, 2]) + 0.5 * np.minimum(x[:, 3], 1.5)
-    score += 0.8 * random.normal(size=len(x)) - 0.3 * (x[:, 4] > 2.0)
-    frame = pd.DataFrame(x.astype(np.float32), columns=[f"x{place}" for place in range(136)])
-    frame["query"] = np.repeat(np.arange(queries), 120)
-    return frame.assign(label=np.searchsorted(np.quantile(score, [0.55, 0.8, 0.93, 0.98]), score))
-
-
 def ranker_part() -> Iterator[Row]:
     """`Ranker` on a table of the shape of WEB10K."""
+    from tables import made_up
+
     import tfr_smooth
 
-    frame = web10k(20 if small() else 1000)
+    table = made_up.web10k(np.random.default_rng(0))
+    frame = (table.sample(20) if small() else table).part("train", "valid").drop(columns="part")
     ranker = tfr_smooth.Ranker(epochs=1 if small() else 5, verbose=False)
     start = time.perf_counter()
     ranker.fit(frame, label="label", query="query")

@@ -7,15 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table, most_frequent
+from tfr_smooth.columns.codes import DistinctValues, SplitColumn, checked_categories, lookup_table, most_frequent
 from tfr_smooth.columns.date import with_flag
-from tfr_smooth.columns.kinds import Column, TrainingValues
+from tfr_smooth.columns.kinds import TrainingValues
 
 _MOST_LISTED = 10  # More categories would hide the other columns of a model card.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Category(Column):
+class Category(SplitColumn):
     """A column of text with few values: one feature for each, 1 for the value of a row and 0 for the others.
 
     Args:
@@ -70,14 +70,6 @@ class Category(Column):
     def resource(self) -> Any:
         """Returns the lookup table."""
         return lookup_table(self.categories)
-
-    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the values [values, 1] of strings [values]."""
-        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
-
-    def prepare(self, values: tf.Tensor) -> DistinctValues:
-        """Returns the different values."""
-        return DistinctValues.of(values, self.split)
 
     def features(self, values: DistinctValues, resource: Any) -> tf.Tensor:
         """Returns the features of texts."""

@@ -37,8 +37,20 @@ class DistinctValues(NamedTuple):
         return cls(split(distinct), tf.reshape(places, tf.shape(values)))
 
 
+class SplitColumn(Column):
+    """Base class of columns of texts that have parts, such as words, or are one part each."""
+
+    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the parts [values, (parts)] of strings [values]; empty ones mean nothing."""
+        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
+
+    def prepare(self, values: tf.Tensor) -> DistinctValues:
+        """Returns the different values, split."""
+        return DistinctValues.of(values, self.split)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Coded(Column):
+class Coded(SplitColumn):
     """Base class of columns whose features are codes: 0 for nothing, 1 for rare and unseen values, then the others.
 
     Args:
@@ -95,14 +107,6 @@ class Coded(Column):
     def resource(self) -> Any:
         """Returns the lookup table; None if values are hashed."""
         return None if self.buckets else lookup_table(self.categories)
-
-    def split(self, values: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the parts [values, (parts)] of strings [values]; empty ones have no code."""
-        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
-
-    def prepare(self, values: tf.Tensor) -> DistinctValues:
-        """Returns the different values, split."""
-        return DistinctValues.of(values, self.split)
 
     def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns the texts that have codes [values, (codes)] of what `split` returned."""

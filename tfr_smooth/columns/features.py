@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, as_columns, listed, raw_table
 from tfr_smooth.columns.list_context import in_parts, list_ranks, ordered_columns, ordered_values, padded
 from tfr_smooth.columns.matches import Match
@@ -123,7 +124,9 @@ class TableFeatures(tf.keras.layers.Layer):
     def _take_statistics(self, statistics: Sequence[Statistic | Mapping[str, Any]]) -> None:
         self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
         for place, statistic in enumerate(self._statistics):
-            absent = set(statistic.columns) - {column.name for column in self._columns if hasattr(column, "split")}
+            absent = set(statistic.columns) - {
+                column.name for column in self._columns if isinstance(column, SplitColumn)
+            }
             if absent:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
+from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, has_words, value_type
 from tfr_smooth.columns.words import words
 from tfr_smooth.data.lists import Lists
@@ -101,7 +102,7 @@ class Match:
         """
         names = given["columns"] if isinstance(given, Mapping) else given
         pair = [column for name in names for column in columns if column.name == name]
-        kinds = {tuple(column.vector) or ("values" if hasattr(column, "split") else "") for column in pair}
+        kinds = {tuple(column.vector) or ("values" if isinstance(column, SplitColumn) else "") for column in pair}
         if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
             expected = "pairs of names of feature columns of text, or of vectors of one length"
             own = [column.name for column in columns]
