@@ -208,6 +208,26 @@ class Interactions:
         rows = self._in_time[self.checked_users(users)]
         return _at(rows, rows.indptr[1:, np.newaxis] + np.arange(-count, 0))
 
+    def sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns all items of all users in order of time.
+
+        Returns:
+          int32 [events], indices of items, user by user, the latest one of each user last; float32 [events], their
+          weights; and int64 [users + 1], where the items of each user start and the last ones end.
+
+        Raises:
+          ValueError: If there are no times.
+
+        Example:
+          >>> from tfr_smooth import recommendation
+          >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 1, 0]], times=[20, 10, 30])
+          >>> items, weights, starts = interactions.sequences()
+          >>> items.tolist(), weights.tolist(), starts.tolist()
+          ([2, 0, 1], [1.0, 1.0, 1.0], [0, 2, 3])
+        """
+        rows = self._in_time
+        return rows.indices.astype(np.int32), rows.data, rows.indptr.astype(np.int64)
+
     @functools.cached_property
     def _in_time(self) -> Any:
         """The weights as a CSR array whose rows are in order of time."""
