@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from scipy import sparse
 
 from tests.recommendation.groups import in_time
-from tfr_smooth import recommendation
+from tfr_smooth import losses, recommendation
+from tfr_smooth.recommendation import catalog_loss
+from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 
 NUM_USERS, NUM_ITEMS, LENGTH = 6, 9, 5
@@ -31,59 +32,73 @@ def normalized(values, norm):
 
 
 def reference(encoder, vectors, items):
-    """The equations of the docstring for the items of one user without padding, in float64."""
+    """The equations of the docstring for a start and the items of one user, in float64."""
     size = vectors.shape[1]
-    hidden = np.sqrt(size) * vectors[items] + np.asarray(encoder.positions)[-len(items) :].astype(np.float64)
+    hidden = np.sqrt(size) * np.concatenate([np.asarray(encoder.start), vectors[items]])
+    distance = np.maximum(np.arange(len(hidden))[:, None] - np.arange(len(hidden)), 0)
     dense = [[np.asarray(each, np.float64) for each in layer.get_weights()] for layer in encoder.dense]
-    for block in range(len(dense) // 4):
+    for block, distances in enumerate(encoder.distances):
         ((project,), (mix,), expand, contract), norms = dense[4 * block :][:4], encoder.norms[2 * block :]
         queries, keys, values = np.split(normalized(hidden, norms[0]) @ project, 3, axis=1)
-        powers = np.tril(np.exp(queries @ keys.T / np.sqrt(size)))
+        powers = np.tril(np.exp(queries @ keys.T / np.sqrt(size) + np.asarray(distances, np.float64)[distance]))
         hidden = hidden + powers / powers.sum(axis=1, keepdims=True) @ values @ mix
         rectified = np.maximum(normalized(hidden, norms[1]) @ expand[0] + expand[1], 0.0)
         hidden = hidden + rectified @ contract[0] + contract[1]
     return normalized(hidden, encoder.norms[-1])
 
 
+def packed(*sequences, length=LENGTH):
+    """A row of sequences, each after its start, and their segments."""
+    items = [each for sequence in sequences for each in [-1, *sequence]]
+    segments = [number for number, sequence in enumerate(sequences) for _ in range(len(sequence) + 1)]
+    padding = [-1] * (length - len(items))
+    return tf.constant([items + padding]), tf.constant([segments + padding])
+
+
 @pytest.mark.parametrize("blocks", [1, 2])
-@pytest.mark.parametrize("items", [[3], [8, 0, 2], [1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("items", [[], [3], [8, 0, 2], [1, 2, 1, 5]])
 def test_outputs_equal_the_paper(blocks, items):
     factors, encoder = model(blocks=blocks, similarity="dot")
     vectors = factors.item_vectors().numpy()[:, :-1].astype(np.float64)
-    padded = tf.constant([[-1] * (LENGTH - len(items)) + items])
     expected = reference(encoder, vectors, items)
-    np.testing.assert_allclose(encoder.outputs(padded)[0, -len(items) :], expected, rtol=1e-4, atol=1e-4)
-    (vector,) = factors.history_vectors(tf.constant([items]))
+    np.testing.assert_allclose(encoder.outputs(*packed(items))[0, : len(items) + 1], expected, rtol=1e-4, atol=1e-4)
+    (vector,) = factors.history_vectors(tf.constant([[*items, -1]]))
     np.testing.assert_allclose(vector[:-1], expected[-1], rtol=1e-4, atol=1e-4)
-    scores = factors(padded)[0, -1] * factors.get_config()["temperature"]
+    scores = factors.vector_scores(vector[tf.newaxis])[0] * factors.get_config()["temperature"]
     bias = factors.item_vectors().numpy()[:, -1]
     np.testing.assert_allclose(scores, vectors @ expected[-1] + bias, rtol=1e-4, atol=1e-3)
 
 
+def test_sequences_of_a_row_do_not_see_each_other():
+    _, encoder = model()
+    outputs = encoder.outputs(*packed([4], [7], []), step=None).numpy()[0]
+    for first, items in ((0, [4]), (2, [7]), (4, [])):
+        alone = encoder.outputs(*packed(items)).numpy()[0, : len(items) + 1]
+        np.testing.assert_allclose(outputs[first : first + len(alone)], alone, rtol=1e-4, atol=1e-5)
+
+
 def test_a_later_item_changes_no_earlier_output():
     _, encoder = model()
-    items = np.array([[-1, 4, 2, 7, 1]])
-    outputs = encoder.outputs(tf.constant(items)).numpy()[0]
+    items, segments = (each.numpy() for each in packed([4, 2, 7, 1]))
+    outputs = encoder.outputs(tf.constant(items), tf.constant(segments)).numpy()[0]
     for place in range(1, LENGTH):
         other = items.copy()
         other[0, place] = 8
-        changed = np.abs(encoder.outputs(tf.constant(other)).numpy()[0] - outputs).max(axis=1)
+        changed = np.abs(encoder.outputs(tf.constant(other), tf.constant(segments)).numpy()[0] - outputs).max(axis=1)
         assert (changed[:place] == 0.0).all() and (changed[place:] > 1e-3).all()
 
 
-def test_order_matters_and_padding_and_repeated_items_do_not():
-    factors, encoder = model()
+def test_order_and_repeated_items_matter_and_padding_does_not():
+    factors, _ = model()
     vectors = lambda items: factors.history_vectors(tf.constant(items)).numpy()  # noqa: E731
     (plain,) = vectors([[4, 2, 7]])
-    assert np.abs(vectors([[7, 2, 4]])[0] - plain).max() > 0.01
-    for same in ([4, 2, 7, -1], [-1, -1, 4, 2, 7], [4, -1, 2, -1, -1, -1, -1, 7], [2, 7, 4, 2, 7]):
-        np.testing.assert_allclose(vectors([same])[0], plain, rtol=1e-5)
-    np.testing.assert_allclose(vectors([[1, 3, 4, 2, 7, 0, 5]]), vectors([[4, 2, 7, 0, 5]]), rtol=1e-5)  # the last ones
+    for other in ([7, 2, 4], [4, 2, 2, 7], [2, 7]):
+        assert np.abs(vectors([other])[0] - plain).max() > 0.001
+    for same in ([4, 2, 7, -1], [-1, -1, 4, 2, 7], [4, -1, 2, -1, -1, -1, -1, 7]):
+        np.testing.assert_allclose(vectors([same])[0], plain, rtol=1e-4)
+    np.testing.assert_allclose(vectors([[1, 3, 4, 2, 7, 0, 5]]), vectors([[4, 2, 7, 0, 5]]), rtol=1e-4)  # the last ones
     batch = vectors([[4, 2, 7, -1], [-1] * 4, [0, 1, 2, 3]])
-    np.testing.assert_allclose(batch[:2], [plain, vectors([[-1]])[0]], rtol=1e-5)
-    # All positions before the first item, which predict it, are an empty history.
-    empty = encoder.outputs(tf.constant([[-1, -1, -1, 4, 2]])).numpy()[0, :3]
-    np.testing.assert_allclose(empty, np.tile(encoder.outputs(tf.constant([[-1] * LENGTH]))[0, -1], [3, 1]), rtol=1e-5)
+    np.testing.assert_allclose(batch[:2], [plain, vectors([[-1]])[0]], rtol=1e-4, atol=1e-6)
 
 
 def test_users_have_the_vectors_of_their_latest_items():
@@ -95,31 +110,106 @@ def test_users_have_the_vectors_of_their_latest_items():
     histories, _ = interactions.latest(np.arange(NUM_USERS), NUM_ITEMS)
     expected = factors.history_vectors(tf.constant(histories))
     np.testing.assert_allclose(factors.user_vectors(tf.constant([5, 0])), expected.numpy()[[5, 0]], rtol=1e-5)
-    np.testing.assert_allclose(factors(tf.constant([2, 4])), factors(tf.constant(items[[2, 4]]))[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(factors(tf.constant([2, 4])), factors.vector_scores(expected).numpy()[[2, 4]], rtol=1e-4)
 
 
 def test_dropout_depends_on_the_step_only():
     _, encoder = model()
-    items = tf.constant([[0, 1, 2, 3, 4]])
-    first, again, second, without = (encoder.outputs(items, step).numpy() for step in (3, 3, 4, None))
+    row = packed([0, 1, 2, 3])
+    first, again, second, without = (encoder.outputs(*row, step).numpy() for step in (3, 3, 4, None))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - second).max() > 0.01 and np.abs(first - without).max() > 0.01
 
 
-def test_the_latest_items_are_in_order_of_time_and_ties_in_order_of_indices():
-    matrix = sparse.csr_array([[1, 1, 1, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
-    found = recommendation.Interactions(matrix, times=[5, 3, 5, 2, 2], weights=[1, 2, 3, 4, 5])
-    items, weights = found.latest([2, 0, 1, 0], 2)
-    assert items.tolist() == [[1, 3], [0, 2], [-1, -1], [0, 2]] and items.dtype == np.int32
-    assert weights.tolist() == [[4, 5], [1, 3], [0, 0], [1, 3]]
-    assert found.latest([0], 4)[0].tolist() == [[-1, 1, 0, 2]] and found.latest([], 3)[0].shape == (0, 3)
-    batches = recommendation.user_batches(found, batch_size=2, shuffle=False, latest=2)
-    users, items, weights = next(iter(batches))
-    assert (users.numpy().tolist(), items.numpy().tolist()) == ([0, 2], [[0, 2], [1, 3]])
-    with pytest.raises(ValueError, match="`times` must be given for `latest`, got None."):
-        recommendation.Interactions(matrix).latest([0], 2)
-    with pytest.raises(ValueError, match="`count` must be an integer >= 1, got 0."):
-        found.latest([0], 0)
+HISTORIES = [[3, 1, 4, 1, 5], [], [2], [7, 6], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 8]]
+
+
+def histories(weights=None):
+    """The interactions of `HISTORIES`, with repeated items."""
+    rows = [(user, item, place) for user, items in enumerate(HISTORIES) for place, item in enumerate(items)]
+    frame = pd.DataFrame(rows, columns=["user", "item", "time"]).assign(weight=weights)
+    fields = {"users": range(NUM_USERS), "items": range(NUM_ITEMS), "weight": None if weights is None else "weight"}
+    return recommendation.from_dataframe(frame, user="user", item="item", time="time", **fields)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 20])
+@pytest.mark.parametrize("negatives", [None, 3])
+def test_each_item_is_predicted_once_per_epoch_from_the_items_before(length, negatives):
+    batches = SequenceBatches(histories(), length=length, batch_size=2, negatives=negatives, seed=3)
+    expected = sorted(
+        (user, place, items[place], items[max(place - length + 1, 0) : place] if place else [])
+        for user, items in enumerate(HISTORIES)
+        for place in range(len(items))
+    )
+    orders = []
+    for epoch in range(2):
+        found = []
+        numbered = list(batches.dataset(1, epoch).as_numpy_iterator())
+        assert len(numbered) == batches.steps
+        for inputs, following in numbered:
+            candidates = inputs["candidates"][0] if negatives else np.arange(NUM_ITEMS)
+            assert following.shape[1] == length and ((following < 0) == (inputs["segments"] < 0)).all()
+            np.testing.assert_array_equal(inputs["weights"], following >= 0)
+            for row in range(len(following)):
+                for segment in range(inputs["segments"][row].max() + 1):
+                    (places,) = np.nonzero(inputs["segments"][row] == segment)
+                    assert (np.diff(places) == 1).all()
+                    before = inputs["items"][row, places].tolist()
+                    after = candidates[following[row, places]].tolist()
+                    assert before[1:] == after[:-1]  # the item that was predicted comes next
+                    found.append((before[0], after))
+        orders.append(found)
+        windows = []
+        for items in HISTORIES:
+            for end in range(len(items), 0, -length):
+                first = max(end - length, 0)
+                windows.append((items[first - 1] if first else -1, items[first:end]))
+        assert sorted(found) == sorted(windows)
+    assert len(expected) == sum(len(after) for _, after in orders[0])
+    assert length == 20 or orders[0] != orders[1]
+
+
+def test_rows_are_nearly_full():
+    random = np.random.default_rng(0)
+    interactions = in_time([random.permutation(60)[: random.integers(1, 40)] for _ in range(300)], 60)
+    batches = SequenceBatches(interactions, length=25, batch_size=1000, negatives=None, seed=0)
+    ((inputs, _),) = batches.dataset(1, 0).as_numpy_iterator()
+    assert (inputs["segments"] >= 0).mean() > 0.98
+
+
+def test_weights_are_those_of_the_predicted_items():
+    weights = np.arange(1.0, 20.0)
+    interactions = histories(weights)
+    batches = SequenceBatches(interactions, length=9, batch_size=20, negatives=None, seed=0)
+    ((inputs, following),) = batches.dataset(1, 0).as_numpy_iterator()
+    items, expected, _ = interactions.sequences()
+    found = sorted(zip(following[following >= 0].tolist(), inputs["weights"][following >= 0].tolist(), strict=True))
+    assert found == sorted(zip(items.tolist(), expected.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["softmax", "smoothi_ndcg", "approx_ndcg", "pairwise_logistic", "list_mle"])
+@pytest.mark.parametrize("part", [2**24, 60, 1])
+def test_a_loss_in_parts_is_the_loss(name, part, monkeypatch):
+    monkeypatch.setattr(catalog_loss, "_PART", part)
+    random, loss = np.random.default_rng(0), losses.get(name)
+    users, items = (tf.constant(random.normal(size=[count, 3]), tf.float32) for count in (17, 12))
+    relevant = np.where(random.random(17) < 0.2, -1, random.integers(10, size=17)).astype(np.int32)
+    weights = tf.constant(random.uniform(1.0, 2.0, size=17), tf.float32)
+    offsets = tf.constant([*random.normal(size=10), -np.inf, -np.inf], tf.float32)
+    labels = weights[:, tf.newaxis] * tf.one_hot(relevant, 12) + tf.constant([0.0] * 10 + [-1.0] * 2)
+    found = []
+    for compute in (
+        lambda: loss(labels, tf.matmul(users, items, transpose_b=True) + tf.maximum(offsets, -9.0)),
+        lambda: catalog_loss.catalog_loss(loss, users, items, tf.constant(relevant), weights, offsets),
+        tf.function(lambda: catalog_loss.catalog_loss(loss, users, items, tf.constant(relevant), weights, offsets)),
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch([users, items])
+            value = compute()
+        found.append([value, *tape.gradient(value, [users, items])])
+    for whole, eager, graph in zip(*found, strict=True):
+        np.testing.assert_allclose(eager, whole, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(graph, whole, rtol=1e-5, atol=1e-6)
 
 
 def walks(count, seed=0):
@@ -130,7 +220,7 @@ def walks(count, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    options = {"softmax_epochs": 12, "softmax_batch_size": 8, "dropout": 0.1}
+    options = {"softmax_epochs": 12, "softmax_batch_size": 8, "dropout": 0.1, "temperature": 0.2}
     return recommendation.Recommender(**SMALL, **options).fit(walks(80))
 
 
@@ -196,7 +286,6 @@ def test_items_may_have_tables():
         ({"history_items": "bag"}, "`history_items` must be one of 'sequence', got 'bag'"),
         ({"history_length": 0}, "`history_length` must be an integer >= 1, got 0"),
         ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\), got 1.0"),
-        ({"negatives": 5}, "`negatives` must be None with `history_items`, got 5."),
         ({"propagation_layers": 2}, "`propagation_layers` must be 0 with `history_items`, got 2."),
     ],
 )

@@ -222,10 +222,15 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
                 return losses
             if self.reduction == "sum":
                 return tf.reduce_sum(losses)
-            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(tf.reduce_max(tf.stack(shares), axis=0)))
+            return self.mean(tf.reduce_sum(losses), tf.reduce_sum(tf.reduce_max(tf.stack(shares), axis=0)))
 
-    def _mean(self, total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        """Returns the mean over the lists of all replicas in Keras's scale, with the gradient of this replica."""
+    def mean(self, total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        """Returns the mean over the lists of all replicas in Keras's scale, with the gradient of this replica.
+
+        Args:
+          total: A scalar, the sum of the losses of the lists of this replica.
+          count: A scalar, their number.
+        """
         context = tf.distribute.get_replica_context()
         replicas = 1 if context is None else context.num_replicas_in_sync
         if replicas == 1:

@@ -24,7 +24,6 @@ def user_batches(
     seed: int = 0,
     num_epochs: int | None = 1,
     first_epoch: int = 0,
-    latest: int | None = None,
 ) -> tf.data.Dataset:
     """Creates a dataset of batches of users with their items, for training.
 
@@ -35,13 +34,10 @@ def user_batches(
       seed: Seed of the order, >= 0.
       num_epochs: Number of epochs, >= 1. None repeats forever.
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
-      latest: Number of the latest items of each user, >= 1, in order of time as from `Interactions.latest`. None: all
-        items.
 
     Returns:
       A dataset of (users, items, weights): int32 [batch]; int32 [batch, longest] with -1 after the last item; and
-      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item. With
-      `latest`, -1 and 0 are before the first item.
+      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -60,9 +56,9 @@ def user_batches(
 
     def batches() -> Iterator[tuple[np.ndarray, ...]]:
         for _, users in orders():
-            yield users, *(interactions.padded(users) if latest is None else interactions.latest(users, latest))
+            yield users, *interactions.padded(users)
 
-    padded = [tf.TensorSpec([None, latest], dtype) for dtype in (tf.int32, tf.float32)]
+    padded = [tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32)]
     signature = (tf.TensorSpec([None], tf.int32), *padded)
     return dataset_of(batches, signature).prefetch(2)
 
@@ -120,25 +116,32 @@ def candidate_batches(
         for random, users in orders():
             rows = interactions.weighted[users]
             relevant = np.unique(rows.indices)
-            others = np.delete(np.arange(interactions.num_items), relevant)
-            negative = random.choice(others, min(sampled, len(others)), replace=False)
-            # Few different shapes, so that programs are compiled rarely.
-            padding = -len(relevant) % _GRANULE
-            items = np.concatenate([relevant, np.zeros(padding, np.int64), negative]).astype(np.int32)
-            labels = np.zeros([len(users), len(items)], np.float32)
+            items, offsets = sampled_items(relevant, interactions.num_items, sampled, random)
+            labels = np.tile(np.where(items < 0, np.float32(-1.0), np.float32(0.0)), [len(users), 1])
             labels[np.repeat(np.arange(len(users)), np.diff(rows.indptr)), np.searchsorted(relevant, rows.indices)] = (
                 rows.data
             )
-            labels[:, len(relevant) : len(relevant) + padding] = -1.0
-            offsets = np.zeros(len(items), np.float32)
-            if len(negative):
-                offsets[-len(negative) :] = np.log(len(others) / len(negative))
-            inputs = {"users": users, "items": np.tile(items, [len(users), 1])}
+            inputs = {"users": users, "items": np.tile(np.maximum(items, 0), [len(users), 1])}
             yield inputs | {"offsets": np.tile(offsets, [len(users), 1])}, labels
 
     integers, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
     inputs = {"users": tf.TensorSpec([None], tf.int32), "items": integers, "offsets": numbers}
     return dataset_of(batches, (inputs, numbers)).prefetch(2)
+
+
+def sampled_items(
+    relevant: np.ndarray, num_items: int, negatives: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns relevant items, padding with -1 and sampled others, int32, and the offsets of their scores."""
+    others = np.delete(np.arange(num_items), relevant)
+    sampled = random.choice(others, min(negatives, len(others)), replace=False)
+    # Few different shapes, so that programs are compiled rarely.
+    padding = np.full(-len(relevant) % _GRANULE, -1)
+    items = np.concatenate([relevant, padding, sampled]).astype(np.int32)
+    offsets = np.zeros(len(items), np.float32)
+    if len(sampled):
+        offsets[-len(sampled) :] = np.log(len(others) / len(sampled))
+    return items, offsets
 
 
 def _checked_orders(

@@ -8,8 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models import Scorer
 from tfr_smooth.recommendation.batches import dense_labels
+from tfr_smooth.recommendation.catalog_loss import catalog_loss
+from tfr_smooth.recommendation.dense_gather import gather
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import TableEncoder
@@ -137,33 +140,49 @@ class CatalogFactors(Scorer):
             self._users.factors.assign(factors)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Returns the scores of all items, or of candidates.
+        """Returns the scores of all items, or of candidates; in the training of sequences, vectors.
 
         Args:
-          inputs: Indices of users, [batch], the inputs of `candidate_batches`, or, for a model of sequences, the latest
-            items of users, [batch, length], -1 before the first one.
+          inputs: Indices of users, [batch], the inputs of `candidate_batches`, or those of `SequenceBatches`.
           training: Whether to apply the dropout of sequences.
 
         Returns:
-          float32 [batch, items], or [batch, candidates], of which the offsets are a part, or [batch, length, items]
-          after each item of a sequence.
+          float32 [batch, items], or [batch, candidates], of which the offsets are a part; or the vectors of users
+          before each item of sequences, [batch, length, size].
         """
-        if isinstance(inputs, dict):
-            # All rows are equal. A replica without rows gets any items.
-            items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
-            return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
-        if self._sequences is not None and len(inputs.shape) == 2:
+        if not isinstance(inputs, dict):
+            # Keras calls saved models, and models under a strategy, with floats first.
+            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
+        if self._sequences is not None:
             step = getattr(getattr(self, "optimizer", None), "iterations", 0) if training else None
-            outputs = self._sequences.outputs(inputs, step)
-            scores = self.vector_scores(self._of_users(tf.reshape(outputs, [-1, outputs.shape[2]])))
-            return tf.reshape(scores, [-1, outputs.shape[1], scores.shape[1]])
-        # Keras calls saved models, and models under a strategy, with floats first.
-        return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
+            vectors = self._sequences.outputs(inputs["items"], inputs["segments"], step)
+            flat = self._of_users(tf.reshape(vectors, [-1, self._users.size]))
+            return tf.reshape(flat, [-1, inputs["items"].shape[1], flat.shape[1]])
+        # All rows are equal. A replica without rows gets any items.
+        items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
+        return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
+
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **options: Any) -> None:
+        """Configures training like Keras's `compile`; sequences need one loss, which `compute_loss` computes."""
+        if self._sequences is not None:
+            self._loss, loss = _arguments.instance("loss", loss, RankingLoss), _given
+        super().compile(optimizer, loss, **options)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Returns Keras's loss; each position of a sequence is a list."""
+        """Returns Keras's loss; each position of a sequence is a list of the catalog or of candidates."""
         if self._sequences is not None:
-            y, y_pred = (tf.reshape(each, [-1, self._config["num_items"]]) for each in (y, y_pred))
+            is_position = tf.where(y >= 0)
+            positions = [tf.gather_nd(each, is_position) for each in (y_pred, y, x["weights"])]
+            positions[0] /= self._config["temperature"]
+            if "candidates" in x:
+                items = tf.reduce_max(x["candidates"], axis=0)
+                offsets = tf.where(items < 0, -np.inf, tf.reduce_max(x["offsets"], axis=0))
+                items = tf.maximum(items, 0)
+                vectors = self._of_items(self._items.vectors(items), items)
+            else:
+                vectors, offsets = self.item_vectors(), None
+            y_pred = catalog_loss(self._loss, positions[0], vectors, *positions[1:], offsets)[tf.newaxis]
+            y = tf.zeros_like(y_pred)
         return super().compute_loss(x, y, y_pred, *args, **kwargs)
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
@@ -221,7 +240,7 @@ class CatalogFactors(Scorer):
 
         among vectors with the mean norm of the users' vectors, which is 1 for the cosine (without the component of the
         biases). It is approached in 20 steps of projected gradient ascent with momentum. A model of sequences returns
-        the output of its encoder instead, for the latest items in the given order, each at its last place.
+        the output of its encoder instead, for the latest items in the given order.
 
         Args:
           items: Indices of items, int32 [batch, longest], in any order; below 0 for padding.
@@ -233,12 +252,7 @@ class CatalogFactors(Scorer):
         Time O(items * dim) per user and step, memory O(items) per user.
         """
         if self._sequences is not None:
-            count, length = self._config["num_items"], self._sequences.num_features
-            places = tf.broadcast_to(tf.range(1.0, tf.cast(tf.shape(items)[1], tf.float32) + 1.0), tf.shape(items))
-            last, latest = tf.math.top_k(dense_labels(items, count, places), min(length, count))
-            latest = tf.where(last > 0.0, latest, -1)[:, ::-1]
-            latest = tf.pad(latest, [[0, 0], [length - latest.shape[1], 0]], constant_values=-1)
-            return self._of_users(self._sequences(latest))
+            return self._of_users(self._sequences(items))
         catalog = self.item_vectors()
         vectors, users = catalog[:, : self._users.size], self.user_vectors()[:, : self._users.size]
         relevant = dense_labels(items, self._config["num_items"])
@@ -376,15 +390,6 @@ def _chosen(weight: Any, rows: tf.Tensor | None) -> tf.Tensor:
     return values if rows is None else gather(values, rows)
 
 
-@tf.custom_gradient
-def gather(table: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, Any]:
-    """Returns rows of a table, with a dense gradient.
-
-    TensorFlow's would be `IndexedSlices`. Adam of Keras 3 squares them without summing equal rows, which replicas that
-    share items have, and updates all rows anyway.
-    """
-
-    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
-        return tf.math.unsorted_segment_sum(upstream, rows, table.shape[0]), None
-
-    return tf.gather(table, rows), gradient
+def _given(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+    """Returns a loss that is computed already."""
+    return y_pred

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.recommendation.factors import CatalogFactors, gather
+from tfr_smooth.recommendation.dense_gather import gather
+from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions, sparse
 
 

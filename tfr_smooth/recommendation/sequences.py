@@ -9,23 +9,23 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _serialization
+from tfr_smooth.recommendation.dense_gather import gather
 
 
 @_serialization.register
 class SequenceEncoder(tf.keras.layers.Layer):
     r"""Maps the latest items of a user, in order of time, to the user's vector: SASRec's network with one head.
 
-    With the vectors $q_i$ of the items $i_1, \dots, i_L$ in the catalog, $X_t = \sqrt{d} \, q_{i_t} + e_t$ with trained
-    positions $e_t$, and each block is
+    With the vectors $q_i$ of the items $i_1, \dots, i_L$ in the catalog, $X_t = \sqrt{d} \, q_{i_t}$, and each block is
 
-    $$Y = X + A V W_o, \quad A = \mathrm{softmax}_{\mathrm{causal}}(Q K^\top / \sqrt{d}), \quad
+    $$Y = X + A V W_o, \quad A = \mathrm{softmax}_{s \le t}(Q K^\top / \sqrt{d} + r_{t - s}), \quad
       (Q, K, V) = \mathrm{LayerNorm}(X) W; \qquad
       X' = Y + \mathrm{ReLU}(\mathrm{LayerNorm}(Y) W_1 + b_1) W_2 + b_2$$
 
     (Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018, section III; queries, keys and values are
-    all normalized.) A position sees the items up to its own, and the vector of a user is the last one, after a
-    LayerNorm. No item sees padding, and padding before the first item sees only itself: its output is the trained
-    vector of an empty history. Dropout is applied to X and to both summands of each block.
+    all normalized, and a trained bias r of the distance replaces the vectors of positions.) A position sees the items
+    up to its own, and the vector of a user is the last one, after a LayerNorm. A sequence starts with a trained vector,
+    which stands for an empty history. Dropout is applied to X and to both summands of each block.
 
     Args:
       size: d, the size of the vectors, >= 1.
@@ -39,20 +39,33 @@ class SequenceEncoder(tf.keras.layers.Layer):
       vectors_of: A function from indices of items, [number], to their vectors, [number, size], which `CatalogFactors`
         sets. It is no part of the layer's weights.
 
-    Time O(L^2 size + L size^2) per user and block, memory O(L^2 + L size).
+    Time O(L^2 size + L size^2) per user and block, memory O(L^2 + L size), with L at most the length of the longest
+    sequence of the batch.
     """
 
     vectors_of: Callable[[tf.Tensor], tf.Tensor]
 
     def __init__(
-        self, *, size: int, num_features: int, blocks: int = 2, dropout: float = 0.2, seed: int = 0, **kwargs: Any
+        self,
+        *,
+        size: int,
+        num_features: int,
+        blocks: int = 2,
+        dropout: float = 0.4,
+        seed: int = 0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
         self.size, self.num_features, self._dropout, self._seed = size, num_features, dropout, seed
-        self._own = {"size": size, "num_features": num_features, "blocks": blocks, "dropout": dropout, "seed": seed}
+        self._own: dict[str, Any] = {"size": size, "num_features": num_features}
+        self._own |= {"blocks": blocks, "dropout": dropout, "seed": seed}
         seeds = iter(range((1 + 4 * blocks) * seed, (1 + 4 * blocks) * (seed + 1)))
         initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=next(seeds))
-        self.positions = self.add_weight(name="positions", shape=(num_features, size), initializer=initializer)
+        self.start = self.add_weight(name="start", shape=(1, size), initializer=initializer)
+        self.distances = [
+            self.add_weight(name=f"distances_{block}", shape=(num_features,), initializer="zeros")
+            for block in range(blocks)
+        ]
         self.norms = [tf.keras.layers.LayerNormalization(epsilon=1e-6, dtype="float32") for _ in range(2 * blocks + 1)]
         self.dense = []
         for _ in range(blocks):
@@ -68,32 +81,50 @@ class SequenceEncoder(tf.keras.layers.Layer):
         """Does nothing: items need no statistics."""
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
-        """Returns the vectors of users, [batch, size], given indices of items, [batch, L], -1 before the first one."""
-        return self.outputs(items)[:, -1]
+        """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
+        items = tf.cast(items, tf.int32)
+        # The items to the end, in their order, after the place of the start.
+        order = tf.argsort(tf.cast(items >= 0, tf.int32), axis=1, stable=True)
+        items = tf.pad(tf.gather(items, order, batch_dims=1), [[0, 0], [1, 0]], constant_values=-1)
+        longest = tf.reduce_max(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)) + 1
+        items = items[:, -tf.minimum(longest, self.num_features) :]
+        following = tf.pad(items[:, 1:], [[0, 0], [0, 1]])
+        return self.outputs(items, tf.where(tf.maximum(items, following) >= 0, 0, -1))[:, -1]
 
-    def outputs(self, items: tf.Tensor, step: Any = None) -> tf.Tensor:
-        """Returns the vectors after each item, [batch, L, size]; with dropout, given the number of a training step."""
-        items, drops = tf.cast(items, tf.int32), iter(range(len(self.norms)))
+    def outputs(self, items: tf.Tensor, segments: tf.Tensor, step: Any = None) -> tf.Tensor:
+        """Returns the vector after each item.
+
+        Args:
+          items: Indices of items, int32 [batch, length], length <= L; -1 for the start of a sequence and for padding.
+          segments: int32 [batch, length], equal for the items of one sequence, which sees no other; -1 for padding.
+          step: The number of a training step, for dropout. None: without dropout.
+
+        Returns:
+          float32 [batch, length, size].
+        """
+        drops = iter(range(len(self.norms)))
 
         def dropped(values: tf.Tensor) -> tf.Tensor:
+            place = self._seed * len(self.norms) + next(drops)
             if step is None or not self._dropout:
                 return values
             # No layer: with Keras 2, its state is in no checkpoint.
-            seed = tf.stack([tf.cast(step, tf.int64), self._seed * len(self.norms) + next(drops)])
+            seed = tf.stack([tf.cast(step, tf.int64), place])
             return tf.nn.experimental.stateless_dropout(values, self._dropout, seed)
 
-        is_item = items >= 0
-        vectors = self.vectors_of(tf.maximum(tf.reshape(items, [-1]), 0))
-        hidden = self.size**0.5 * tf.reshape(vectors, [-1, self.num_features, self.size])
-        hidden += tf.convert_to_tensor(self.positions)
-        hidden = dropped(tf.where(is_item[:, :, tf.newaxis], hidden, 0.0))
-        order = tf.range(self.num_features)
-        is_before = (order < order[:, tf.newaxis]) & is_item[:, tf.newaxis]
-        is_visible = is_before | (order == order[:, tf.newaxis])
-        for block in range(len(self.dense) // 4):
+        shape = tf.shape(items)
+        rows, length = shape[0], shape[1]
+        is_item, flat = (items >= 0)[:, :, tf.newaxis], tf.maximum(tf.reshape(items, [-1]), 0)
+        hidden = tf.reshape(self.vectors_of(flat), [rows, length, self.size])
+        hidden = dropped(self.size**0.5 * tf.where(is_item, hidden, tf.convert_to_tensor(self.start)))
+        order = tf.range(length)
+        distance = order[:, tf.newaxis] - order
+        is_visible = (segments[:, :, tf.newaxis] == segments[:, tf.newaxis]) & (distance >= 0)
+        for block, distances in enumerate(self.distances):
             project, mix, expand, contract = self.dense[4 * block : 4 * block + 4]
             queries, keys, values = tf.split(project(self.norms[2 * block](hidden)), 3, axis=2)
             similarities = tf.matmul(queries, keys, transpose_b=True) / self.size**0.5
+            similarities += gather(tf.convert_to_tensor(distances), tf.maximum(distance, 0))
             attention = tf.nn.softmax(tf.where(is_visible, similarities, similarities.dtype.min))
             hidden += dropped(mix(tf.matmul(attention, values)))
             hidden += dropped(contract(tf.nn.relu(expand(self.norms[2 * block + 1](hidden)))))

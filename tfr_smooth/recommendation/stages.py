@@ -19,6 +19,7 @@ from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
+from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table
 
@@ -26,6 +27,15 @@ from tfr_smooth.recommendation.tables import Table
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
 _LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
 _LEAST |= {"history_length": 1}
+# Arguments that are None by default: with factors of users, and with sequences.
+_DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "dim": (256, 64),
+    "temperature": (0.2, 0.07),
+    "softmax_learning_rate": (0.01, 0.003),
+    "softmax_batch_size": (256, 20),
+    "batch_size": (64, 20),
+    "hard_negatives": (None, 100),
+}
 _OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
 
 
@@ -57,6 +67,8 @@ class RecommenderTraining:
     """
 
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
+        defaults = {name: pair[params["history_items"] is not None] for name, pair in _DEFAULTS.items()}
+        params = {**params, **{name: value for name, value in defaults.items() if params[name] is None}}
         self._params = params
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
@@ -71,9 +83,9 @@ class RecommenderTraining:
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         if params["history_items"] is not None:
             _arguments.choice("history_items", params["history_items"], ("sequence",))
-            for name, expected in {"propagation_layers": 0, "negatives": None}.items():
-                if params[name] != expected:
-                    raise ValueError(f"`{name}` must be {expected} with `history_items`, got {params[name]}.")
+            if params["propagation_layers"]:
+                expected = "`propagation_layers` must be 0 with `history_items`"
+                raise ValueError(f"{expected}, got {params['propagation_layers']}.")
         for name in ("user_encoder", "item_encoder"):
             _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
         loss, options = params["loss"], {name: params[name] for name in loss_options}
@@ -139,11 +151,12 @@ class RecommenderTraining:
                     path=None if folder is None else folder / "best.keras",
                     patience=p["patience"],
                 )
+            batches, steps = self._batches(model, train, prefix, loss, number)
             logs = training.train(
                 model,
-                self._batches(model, train, prefix, loss, number),
+                batches,
                 epochs=number,
-                steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // p[f"{prefix}batch_size"]),
+                steps_per_epoch=steps,
                 validation=watched,
                 checkpoint_dir=folder,
                 settings={**settings, "stage_epochs": number},
@@ -188,7 +201,10 @@ class RecommenderTraining:
         return model
 
     def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
-        """Compiles the model, and returns the function from the number of finished epochs to the other batches."""
+        """Compiles the model, and returns a function from the number of finished epochs to the other batches.
+
+        The second result is the number of batches per epoch.
+        """
         p, negatives = self._params, self._params["negatives"]
         if p["hard_negatives"] is not None and not prefix:
             negatives, loss = None, BestItemsLoss(loss, p["hard_negatives"])
@@ -200,13 +216,13 @@ class RecommenderTraining:
             is_compiled = is_compiled and not tf.distribute.has_strategy()
             model.compile(tf.keras.optimizers.Adam(p[f"{prefix}learning_rate"]), loss, jit_compile=is_compiled)
 
+        own: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
+        if p["history_items"] is not None:
+            sequences = SequenceBatches(train, length=p["history_length"], negatives=negatives, **own)
+            return lambda finished: sequences.dataset(epochs - finished, finished), sequences.steps
+
         def batches(finished: int) -> tf.data.Dataset:
-            options: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
-            options |= {"num_epochs": epochs - finished, "first_epoch": finished}
-            if p["history_items"] is not None:
-                return user_batches(train, latest=p["history_length"] + 1, **options).map(
-                    lambda _, items, weights: (items[:, :-1], _next(items[:, 1:], train.num_items, weights[:, 1:]))
-                )
+            options = {**own, "num_epochs": epochs - finished, "first_epoch": finished}
             if negatives is None:
                 return user_batches(train, **options).map(
                     lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
@@ -214,18 +230,12 @@ class RecommenderTraining:
             dataset = candidate_batches(train, negatives=negatives, **options)
             return dataset if prefix else dataset.map(_without_offsets)
 
-        return batches
+        return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
 
 
 def _quality(model: CatalogFactors, *, train: Interactions, validation: Interactions, measure: str) -> dict[str, float]:
     model = model.without_graph() if isinstance(model, PropagatedFactors) else model
     return {measure: evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean}
-
-
-def _next(items: tf.Tensor, num_items: int, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the labels of the catalog after each place of a sequence: [batch, length, items]."""
-    labels = dense_labels(tf.reshape(items, [-1, 1]), num_items, tf.reshape(weights, [-1, 1]))
-    return tf.reshape(labels, [-1, items.shape[1], num_items])
 
 
 def _without_offsets(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:

@@ -1,0 +1,70 @@
+"""A loss of lists that are the whole catalog, computed in parts so that memory does not grow with their number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth.losses import RankingLoss
+
+# Scores of a part, which bounds memory: about 30 bytes each.
+_PART = 2**24
+
+
+def catalog_loss(
+    loss: RankingLoss,
+    users: tf.Tensor,
+    items: tf.Tensor,
+    relevant: tf.Tensor,
+    weights: tf.Tensor,
+    offsets: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Returns the mean loss of lists of all items, each with one relevant item.
+
+    Scores and their gradient exist for a part of the lists at a time: the gradient with respect to the vectors is
+    computed together with the value.
+
+    Args:
+      loss: The loss.
+      users: float32 [lists, size], vectors.
+      items: float32 [items, size], vectors, whose inner products with those of users are the scores.
+      relevant: int32 [lists], the relevant item of each list; -1 for none, whose list does not count.
+      weights: float32 [lists], > 0, the labels of the relevant items.
+      offsets: float32 [items], added to the scores; -inf for an item that is not in the lists. None: 0.
+
+    Returns:
+      A scalar.
+
+    Time that of the loss for lists of all items; memory O(items * size) and that of the loss for one part of lists.
+    """
+    offsets = tf.zeros(tf.shape(items)[:1]) if offsets is None else offsets
+    count, num_items = tf.shape(users)[0], tf.shape(items)[0]
+    size = tf.clip_by_value(_PART // tf.maximum(num_items, 1), 1, tf.maximum(count, 1))
+
+    def part(first: tf.Tensor, items: tf.Tensor, users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the sum of the losses of a part of the lists and its gradients."""
+        places = slice(first, first + size)
+        of_users, shape = users[places], [tf.shape(users[places])[0], num_items]
+        labels = weights[places, tf.newaxis] * tf.one_hot(relevant[places], num_items)
+        mask = tf.broadcast_to(tf.math.is_finite(offsets), shape)
+        with tf.GradientTape() as tape:
+            scores = tf.matmul(of_users, items, transpose_b=True) + tf.where(mask, offsets, 0.0)
+            tape.watch(scores)
+            total = tf.reduce_sum(tf.where(loss.counts(labels, mask), loss.compute(labels, scores, mask), 0.0))
+        gradient = tape.gradient(total, scores)
+        return total, tf.matmul(gradient, items), tf.matmul(gradient, of_users, transpose_a=True)
+
+    @tf.custom_gradient
+    def summed(users: tf.Tensor, items: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        def body(first: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
+            more, upstream, to_items = part(first, items, users)
+            return first + size, total + more, of_users.write(first // size, upstream), of_items + to_items
+
+        parts = tf.TensorArray(tf.float32, -(-count // size), element_shape=[None, users.shape[1]], infer_shape=False)
+        start = tf.constant(0), tf.constant(0.0), parts, tf.zeros_like(items)
+        _, total, parts, of_items = tf.while_loop(lambda first, *_: first < count, body, start, parallel_iterations=1)
+        of_users = tf.ensure_shape(parts.concat(), users.shape)
+        return total, lambda upstream: (upstream * of_users, upstream * of_items)
+
+    return loss.mean(summed(users, items), tf.reduce_sum(tf.cast(relevant >= 0, tf.float32)))
