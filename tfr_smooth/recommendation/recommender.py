@@ -27,30 +27,31 @@ class Recommender(Estimator):
     r"""Vectors of users and items trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
-    such a list, of which the next item is relevant. Training starts with a softmax loss and continues with `loss`, by
+    predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and continues with `loss`, by
     default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on held-out items, by default by NDCG@20. Then
     both stages are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
-      dim: Dimension of the factors, >= 1.
+      dim: Dimension of the vectors, >= 1. None: 256, or 64 for sequences.
       similarity: "cosine" or "dot".
-      temperature: Divisor of the similarities, > 0.
+      temperature: Divisor of the similarities, > 0. None: 0.2, or 0.07 for sequences.
       item_bias: Whether the score of each item has a trained bias. Items with a table have none.
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
         with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
       softmax_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
-      softmax_learning_rate: Learning rate of Adam in the first stage, > 0.
+      softmax_learning_rate: Learning rate of Adam in the first stage, > 0. None: 0.01, or 0.003 for sequences.
       learning_rate: Learning rate of Adam in the second stage, > 0.
-      softmax_batch_size: Users per batch in the first stage, >= 1.
-      batch_size: Users per batch in the second stage, >= 1.
+      softmax_batch_size: Users per batch in the first stage, >= 1; for sequences, rows of `history_length` positions,
+        each of which contains the sequences of one or several users. None: 256, or 20 for sequences.
+      batch_size: The same in the second stage. None: 64, or 20 for sequences.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
       hard_negatives: In the second stage, the loss is over each user's items, this number of other items, >= 1, those
-        with the best scores in the step, and the item with the lowest score. None takes all items. All items are
-        scored, so `negatives` is then for the first stage only.
+        with the best scores in the step, and the item with the lowest score. All items are scored, so `negatives` is
+        then for the first stage only. None: all items, or 100 for sequences.
       select_by: The validation measure that selects the epoch of each stage, one of trec_eval's as for
         `evaluation.trec_eval`; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which a stage stops. None never stops early.
@@ -63,10 +64,9 @@ class Recommender(Estimator):
         the vector of their features.
       history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
         "sequence": by causal self-attention in their order, as in SASRec (Kang and McAuley, ICDM 2018), with two blocks
-        and one head, on the vectors of the items. Each position of a sequence predicts the next item. The interactions
-        must have times, and the latest items are held out. Not with a table of users, `propagation_layers` or
-        `negatives`.
-      history_length: Number of the latest items in a sequence, >= 1. Equal times are in ascending order of the items.
+        and one head, on the vectors of the items. The events must have an order, and the latest items are held out.
+        Longer sequences are learned from in windows. Not with a table of users or `propagation_layers`.
+      history_length: Number of the latest items that a sequence contains, >= 1.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors.
         None for two dense layers. No effect without `users`.
@@ -84,8 +84,9 @@ class Recommender(Estimator):
     Raises:
       ValueError: If an argument is invalid.
 
-    Time per epoch: that of the loss for lists of the length of the catalog. Memory: batch_size times items, besides the
-    factors. With sequences, both are history_length times as much, besides O(history_length^2) per user.
+    Time per epoch: that of the loss for lists of the length of the catalog, one per user, or with sequences one per
+    event, besides O(history_length) per event. Memory: batch_size times items, besides the factors; with sequences,
+    scores exist for a part of the events at a time, about 500 MB.
 
     Example:
       >>> import numpy as np
