@@ -116,7 +116,7 @@ def test_the_latest_items_are_in_order_of_time_and_ties_in_order_of_indices():
     batches = recommendation.user_batches(found, batch_size=2, shuffle=False, latest=2)
     users, items, weights = next(iter(batches))
     assert (users.numpy().tolist(), items.numpy().tolist()) == ([0, 2], [[0, 2], [1, 3]])
-    with pytest.raises(ValueError, match="`times` must be given for `latest`, got None."):
+    with pytest.raises(ValueError, match="`interactions` must have an order for `latest`, got none: read it with"):
         recommendation.Interactions(matrix).latest([0], 2)
     with pytest.raises(ValueError, match="`count` must be an integer >= 1, got 0."):
         found.latest([0], 0)
