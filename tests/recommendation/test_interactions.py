@@ -9,6 +9,7 @@ import tensorflow as tf
 from scipy import sparse
 
 from tfr_smooth import recommendation
+from tfr_smooth.recommendation.holding_out import hold_out_new
 
 
 def random_interactions(seed=0, users=30, items=20, density=0.3):
@@ -87,9 +88,32 @@ def test_missing_and_masked_numbers_are_refused(matrix, message):
         ({"item_ids": [1, None, 2]}, "`item_ids` must be integers or strings, got NoneType, int."),
         ({"times": [1.0, 2.0]}, "`times` must be 3 finite numbers, one per interaction, got"),
         ({"times": [1.0, 2.0, np.nan]}, "`times` must be 3 finite numbers, one per interaction, got"),
+        (
+            {"item_ids": [1, -1, 2]},
+            "`item_ids` must not contain -1, which pads lists of items: give this item another id",
+        ),
+        ({"item_ids": ["a", "", "b"]}, "`item_ids` must not contain '', which pads lists of items"),
+        ({"events": [0.0, 1.0, 2.0]}, "`events` must be integers, [events], got float64 of shape (3,)."),
+        ({"events": [0, 1]}, "`events` must be all places in `matrix.indices`, user by user, got [0, 1]."),
+        ({"events": [0, 2, 1]}, "`events` must be all places in `matrix.indices`, user by user"),
+        ({"events": [0, 1, 2, 3]}, "`events` must be all places in `matrix.indices`, user by user"),
+        ({"events": [1, 0, 2], "times": [1, 2, 3]}, "`events` must be in order of time for each user, got another"),
+        (
+            {"event_times": [1, 2, 3]},
+            "`event_times` must be given if there are `times` and pairs repeat, and only then.",
+        ),
+        ({"events": [0, 1, 0, 2], "weights": [1, 2, 3]}, "`event_weights` must be given if there are `weights` and"),
+        (
+            {"events": [0, 1, 0, 2], "times": [3, 2, 3], "event_times": [1, 2, 4, 3]},
+            "`times` must be the maximum of `event_times` of each pair, got others.",
+        ),
+        (
+            {"events": [0, 1, 0, 2], "weights": [3, 2, 3], "event_weights": [1, 2, -1, 3]},
+            "`event_weights` must be 4 finite numbers > 0, one per event, got",
+        ),
     ],
 )
-def test_bad_ids_and_times_are_refused(options, message):
+def test_bad_ids_times_and_events_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         recommendation.Interactions([[1, 0, 1], [0, 0, 1]], **options)
 
@@ -99,10 +123,11 @@ def test_a_matrix_has_users_and_items():
         recommendation.Interactions(np.array([1.0, 0.0, 1.0]))
 
 
-def test_times_need_a_matrix_in_their_order():
+@pytest.mark.parametrize("options", [{"times": [1.0, 2.0]}, {"events": [0, 1]}])
+def test_times_and_events_need_a_matrix_in_their_order(options):
     matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     with pytest.raises(ValueError, match="`matrix` must be in CSR format with ascending indices and no zeros"):
-        recommendation.Interactions(matrix, times=[1.0, 2.0])
+        recommendation.Interactions(matrix, **options)
 
 
 @pytest.mark.parametrize(
@@ -127,17 +152,125 @@ def test_weights_halve_with_their_age_and_are_labels_of_batches():
     frame = {"user": [1, 1, 1, 2], "item": [5, 6, 5, 5], "weight": [1.0, 2.0, 3.0, 8.0], "time": [0, 10, 20, 10]}
     columns = {name: name for name in frame}
     found = recommendation.from_dataframe(pd.DataFrame(frame), **columns).decayed(10.0)
-    assert found.weights.tolist() == [4.0, 1.0, 4.0]  # the latest of equal pairs, with the sum of the weights
+    assert found.weights.tolist() == [3.25, 1.0, 4.0]  # the sum over the events
     for users, items, weights in recommendation.user_batches(found, batch_size=2, shuffle=False):
-        assert recommendation.dense_labels(items, 2, weights).numpy().tolist() == [[4.0, 1.0], [4.0, 0.0]]
+        assert recommendation.dense_labels(items, 2, weights).numpy().tolist() == [[3.25, 1.0], [4.0, 0.0]]
         assert users.numpy().tolist() == [0, 1]
     ((inputs, labels),) = recommendation.candidate_batches(found, negatives=1, batch_size=2)
     order = np.argsort(inputs["users"])
-    np.testing.assert_array_equal(labels.numpy()[order, :2], [[4.0, 1.0], [4.0, 0.0]])
+    np.testing.assert_array_equal(labels.numpy()[order, :2], [[3.25, 1.0], [4.0, 0.0]])
     for each in recommendation.hold_out(found, items=1, by="time"):
         assert each.weights.tolist() == each.matrix.multiply(found.weighted).tocsr().data.tolist()
-    with pytest.raises(ValueError, match="`times` must be given for `decayed`, got None."):
-        recommendation.Interactions([[1]]).decayed(1.0)
+
+
+def test_events_without_weights_share_the_decayed_weight_of_the_latest():
+    frame = pd.DataFrame({"user": [1, 1, 1], "item": [5, 6, 5], "time": [0, 10, 10]})
+    found = recommendation.from_dataframe(frame, user="user", item="item", time="time").decayed(10.0)
+    assert found.weights.tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(found.sequences()[1], [1 / 3, 1.0, 2 / 3], rtol=1e-6)
+
+
+# Events: equal times are in the order of the rows, and items are repeated.
+
+
+def event_log(seed=0, count=300):
+    """Returns a table of events; most users have repeated items and equal times."""
+    random = np.random.default_rng(seed)
+    columns = {name: random.integers(0, high, count) for name, high in (("user", 8), ("item", 10), ("time", 12))}
+    return pd.DataFrame({**columns, "weight": random.integers(1, 9, count) / 4.0})
+
+
+def read_events(table, names, **options):
+    """Returns the interactions of a table, with numbers for 8 users and 10 items."""
+    columns = {name: name for name in ("user", "item", *names)}
+    return recommendation.from_dataframe(table, **columns, **{"users": range(8), "items": range(10), **options})
+
+
+def test_sequences_have_all_events_in_order():
+    table = event_log()
+    found = read_events(table, ["time", "weight"])
+    items, weights, starts = found.sequences()
+    assert (items.dtype, weights.dtype, starts.dtype) == (np.int32, np.float32, np.int64)
+    assert len(items) == 300 and found.duplicates == 300 - found.num_interactions > 200
+    latest, latest_weights = found.latest(np.arange(8), 5)
+    for user, rows in table.sort_values("time", kind="stable").groupby("user"):
+        own = slice(starts[user], starts[user + 1])
+        assert items[own].tolist() == rows["item"].tolist() and weights[own].tolist() == rows["weight"].tolist()
+        assert latest[user].tolist() == rows["item"].tolist()[-5:]
+        assert latest_weights[user].tolist() == rows["weight"].tolist()[-5:]
+
+
+def pairs_kept(read, table):
+    whole = read(table)
+    return {"even items": (whole.keeping(whole.matrix.indices % 2 == 0), read(table[table["item"] % 2 == 0]))}
+
+
+def united(read, table):
+    return {"both": (read(table[:100]).union(read(table[100:])), read(table))}
+
+
+def saved(read, table):
+    return {"saved": (recommendation.Interactions.from_arrays(read(table).arrays()), read(table))}
+
+
+def renumbered(read, table):
+    ids = {"users": [9, *range(7, -1, -1)], "items": [3, 12, 5, 4, 1, 2, 0, 9, 8, 7, 6]}
+    return {"renumbered": (read(table).renumbered(*map(np.array, ids.values())), read(table, **ids))}
+
+
+def held_out(read, table):
+    train, test = recommendation.hold_out(read(table), items=2, by="time")
+    ordered = table.sort_values("time", kind="stable").reset_index(drop=True)
+    last = ordered.reset_index().groupby(["user", "item"])["index"].transform("max")
+    is_test = last.groupby(ordered["user"]).rank(method="dense", ascending=False) <= 2
+    return {"train": (train, read(ordered[~is_test])), "test": (test, read(ordered[is_test]))}
+
+
+def split(read, table):
+    train, test = recommendation.split_by_time(read(table), 2)
+    first = table.groupby(["user", "item"])["time"].transform("min")
+    return {"train": (train, read(table[table["time"] < 2])), "test": (test, read(table[first >= 2]))}
+
+
+@pytest.mark.parametrize("names", [["time"], ["time", "weight"]])
+@pytest.mark.parametrize("change", [pairs_kept, united, saved, renumbered, held_out, split])
+def test_events_are_those_of_the_rows_after(change, names):
+    for part, (found, expected) in change(lambda rows, **ids: read_events(rows, names, **ids), event_log()).items():
+        arrays, others = found.arrays(), expected.arrays()
+        assert arrays.keys() == others.keys() and {"events", "event_times"} <= set(arrays), part
+        for name in arrays:
+            np.testing.assert_array_equal(arrays[name], others[name], err_msg=f"{part}: {name}")
+
+
+@pytest.mark.parametrize("times", [None, [7, 9, 6, 8]])
+def test_of_new_interactions_the_latest_are_held_out(times):
+    before = recommendation.Interactions([[0, 0, 0, 1]], times=[9])
+    whole = recommendation.Interactions([[1, 1, 1, 1]], times=times, events=[2, 0, 3, 1])
+    train, held = hold_out_new(whole, before=before, items=0.6, by="time", seed=1)
+    assert (train.matrix.indices.tolist(), held.matrix.indices.tolist()) == ([2, 3], [0, 1])
+
+
+@pytest.mark.parametrize("function", ["split_by_time", "decayed"])
+def test_an_order_is_no_time(function):
+    found = recommendation.Interactions([[1, 1]], events=[1, 0, 1])
+    assert found.sequences()[0].tolist() == [1, 0, 1]
+    message = (
+        f"`interactions` must have times for `{function}`, got none: read it with `from_dataframe(..., time=...)`."
+    )
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        found.decayed(1.0) if function == "decayed" else recommendation.split_by_time(found, 1.0)
+
+
+def test_long_and_special_ids_are_saved_as_they_are():
+    ids = [*map(str, range(2000)), "x" * 5000, "é", "nul\0", "\ud800"]
+    found = recommendation.Interactions(np.eye(1, len(ids)), user_ids=[""], item_ids=ids)
+    arrays = found.arrays()
+    assert sum(array.nbytes for array in arrays.values()) < 40_000
+    again = recommendation.Interactions.from_arrays(arrays)
+    assert again.item_ids.tolist() == ids and again.user_ids.tolist() == [""]
+    for damaged in (arrays["item_ids_ends"][:-1], arrays["item_ids_ends"][::-1]):
+        with pytest.raises(ValueError, match="`item_ids_ends` must ascend to the 11899 bytes of `item_ids`."):
+            recommendation.Interactions.from_arrays({**arrays, "item_ids_ends": damaged})
 
 
 def test_a_split_at_a_time_is_the_same_for_all_users():
@@ -153,13 +286,11 @@ def test_a_split_at_a_time_is_the_same_for_all_users():
         train, test = recommendation.split_by_time(whole, at)
         assert train.times.tolist() == [days[0].timestamp()] and test.num_interactions == 2
     for at, message in (
-        ("2027-01-01", "`at` must be after .* and at most"),
+        ("2027-01-01", "`at` must be after 1769731200.0 and at most 1769904000.0, the times of new interactions, got"),
         ("soon", "`at` must be a number or a date"),
     ):
         with pytest.raises(ValueError, match=message):
             recommendation.split_by_time(whole, at)
-    with pytest.raises(ValueError, match="`interactions` must have times, got none."):
-        recommendation.split_by_time(recommendation.Interactions([[1]]), 3)
 
 
 # Splits.
@@ -188,10 +319,9 @@ def test_a_split_by_time_holds_out_the_latest_items():
     np.testing.assert_array_equal((both[0] + both[1]).toarray(), both[2].toarray())
 
 
-@pytest.mark.parametrize("by", ["random", "time"])
-def test_a_split_depends_only_on_the_seed(by):
+def test_a_random_split_depends_only_on_the_seed():
     whole = random_interactions()
-    first, again, other = (recommendation.hold_out(whole, by=by, seed=seed)[1] for seed in (1, 1, 2))
+    first, again, other = (recommendation.hold_out(whole, seed=seed)[1] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.matrix.toarray(), again.matrix.toarray())
     assert (first.matrix != other.matrix).nnz > 0
 
@@ -208,7 +338,7 @@ def test_each_item_is_held_out_equally_often():
         ({"items": 0}, "`items` must be an integer >= 1, got 0."),
         ({"items": 1.0}, "`items` must be a number in (0, 1), got 1.0."),
         ({"by": "user"}, "`by` must be one of 'random', 'time', got 'user'."),
-        ({"by": "time"}, '`interactions` must have times for `by="time"`, got none.'),
+        ({"by": "time"}, '`interactions` must have an order for `by="time"`, got none: read it with'),
     ],
 )
 def test_bad_splits_are_refused(options, message):

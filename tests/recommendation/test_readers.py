@@ -108,6 +108,37 @@ def test_missing_damaged_and_binary_files_are_refused(tmp_path):
         recommendation.read_lists(write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
 
 
+def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
+    found = recommendation.read_lists(write(tmp_path, "a", "0 3 1 3\n1 2\n0 2 3\n"))
+    items, _, starts = found.sequences()
+    assert (found.item_ids[items].tolist(), starts.tolist()) == ([3, 1, 3, 2, 3, 2], [0, 5, 6])
+    assert found.times is None and found.duplicates == 2
+    train, held = recommendation.hold_out(found, items=1, by="time")
+    assert pairs(held) == {(0, 3)} and train.item_ids[train.sequences()[0]].tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "text, form",
+    [
+        ("1 10 5\n1 11 3\n2 10 4\n", "user item rating"),
+        ("\n1\t10\t0.5\n1\t11\t0.5\n", "user item rating"),
+        ("1 10 5 881250949\n1 11 3 891717742\n", "user item rating timestamp"),
+    ],
+)
+def test_files_of_ratings_are_refused(text, form, tmp_path):
+    path = write(tmp_path, "u.data", text)
+    message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or put"
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        recommendation.read_lists(path)
+
+
+@pytest.mark.parametrize("text", ["1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 10 11 12 13\n1 2 3 4 5\n", "1 2 3\n1 4\n"])
+def test_lists_of_equal_lengths_are_read(text, tmp_path):
+    assert recommendation.read_lists(write(tmp_path, "lists", text)).num_interactions == len(text.split()) - text.count(
+        "\n"
+    )
+
+
 # DataFrames.
 
 
@@ -129,6 +160,31 @@ def test_a_duplicate_has_its_latest_time():
     assert (found.duplicates, found.times.tolist()) == (1, [10.0, 40.0, 20.0])  # in the order of the matrix
 
 
+_NANOSECONDS = 1_700_000_000_000_000_000 + np.array([30, 10, 20, 10])
+
+
+@pytest.mark.parametrize(
+    "times, order",
+    [
+        ([5, 5, 5, 5], [0, 1, 2, 3]),
+        ([2.5, 0.5, 1.5, 0.5], [1, 3, 2, 0]),
+        (_NANOSECONDS, [1, 3, 2, 0]),
+        (_NANOSECONDS.astype(np.uint64), [1, 3, 2, 0]),
+        (pd.array(_NANOSECONDS, "Int64"), [1, 3, 2, 0]),
+        (pd.to_datetime(_NANOSECONDS), [1, 3, 2, 0]),
+        (pd.to_datetime(_NANOSECONDS, utc=True), [1, 3, 2, 0]),
+    ],
+)
+def test_times_are_exact_and_equal_ones_in_the_order_of_the_rows(times, order):
+    items = [3, 1, 0, 2]
+    table = pd.DataFrame({"who": 1, "what": items, "when": times})
+    found = recommendation.from_dataframe(table, user="who", item="what", time="when")
+    expected = [items[row] for row in order]
+    assert found.sequences()[0].tolist() == expected
+    assert recommendation.hold_out(found, items=1, by="time")[1].matrix.indices.tolist() == expected[-1:]
+    assert found.times.dtype == np.float64
+
+
 def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
     later = frame(who=pd.Categorical(["cid", "cid", "ann"]), what=[7, 8, 8])
     later["when"] = pd.to_datetime(["1970-01-01T00:00:01.5", "1970-01-02", "1970-01-01"], format="ISO8601")
@@ -148,6 +204,7 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
         ({"what": [7, 8, 8.5]}, {}, "frame, row 0: column 'what' must have integers or strings, got 7.0"),
         ({"what": [True, False, True]}, {}, "frame, row 0: column 'what' must have integers or strings, got True"),
         ({"what": ["a", "", "b"]}, {}, "frame, row 1: the item is empty"),
+        ({"what": [7, -1, 8]}, {}, "`items` must not contain -1, which pads lists of items: give this item another id"),
         ({"what": [7, 2**64 - 1, 8]}, {}, "`items` must be integers of 64 bits or strings, got longer ones."),
         ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must have"),
         ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame, row 2: column 'when' is not finite"),

@@ -10,7 +10,8 @@ import numpy as np
 
 from tfr_smooth.evaluation.trec import Estimate, checked_measures, estimate
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
-from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
+from tfr_smooth.recommendation.ids import named_pair
+from tfr_smooth.recommendation.interactions import Interactions, counted
 
 DEFAULT_MEASURES = (
     "recall_20",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments
+from tfr_smooth.recommendation.events import merged
 from tfr_smooth.recommendation.interactions import Interactions
 
 
@@ -20,14 +21,15 @@ def hold_out(
       interactions: The interactions.
       items: How many items of each user to hold out: a fraction in (0, 1), rounded to whole items (halves up), or a
         number >= 1. At least one item of a user is not held out.
-      by: Which items to hold out: "random" ones, or the latest ones by "time". Equal times are in random order.
+      by: Which items to hold out: "random" ones, or the latest ones by "time", which needs times or an order. An item
+        is as late as its last event, and is held out with all events. Equal times are in the order of the rows.
       seed: Seed of the random order, >= 0.
 
     Returns:
       The other interactions and those held out, with the same users and items.
 
     Raises:
-      ValueError: If an argument is invalid, or `by="time"` and the interactions have no times.
+      ValueError: If an argument is invalid, or `by="time"` and the interactions have no order.
 
     Time is that of sorting the interactions.
 
@@ -48,12 +50,12 @@ def hold_out(
     else:
         held = np.floor(_arguments.real("items", items, above=0.0, below=1.0) * counts + 0.5).astype(np.int64)
     held = np.minimum(held, np.maximum(counts - 1, 0))
-    keys = [random.random(interactions.num_interactions)]
     if by == "time":
-        if interactions.times is None:
-            raise ValueError('`interactions` must have times for `by="time"`, got none.')
-        keys.append(interactions.times)
-    order = np.lexsort([*keys, np.repeat(np.arange(len(counts)), counts)])
+        interactions.check_order("interactions", 'by="time"')
+        keys = interactions.last_events()
+    else:
+        keys = random.random(interactions.num_interactions)
+    order = np.lexsort([keys, np.repeat(np.arange(len(counts)), counts)])
     # The places before the end of each row that are held out.
     ends = np.repeat(interactions.matrix.indptr[1:], counts)
     chosen = np.empty(len(order), bool)
@@ -65,13 +67,16 @@ def hold_out_new(
     whole: Interactions, *, before: Interactions, items: float, by: str, seed: int
 ) -> tuple[Interactions, Interactions]:
     """Splits interactions in two; a fraction of those that are not in `before`, at least one, is held out."""
-    keys = [each.pairs()[0] * whole.num_items + each.pairs()[1] for each in (whole, before)]
+    pairs = (part.pairs() for part in (whole, before))
+    keys = [users * whole.num_items + items for users, items, *_ in pairs]
     new = np.flatnonzero(~np.isin(*keys))
     if not len(new):
         raise ValueError("`interactions` must have a new pair of a user and an item, got none.")
     new = np.random.default_rng(seed).permutation(new)
     if by == "time":
-        new = new[np.argsort(-whole.times[new], kind="stable")]
+        # Without times, those that are late in the order of their user.
+        latest = whole.last_events() if whole.times is None else whole.times
+        new = new[np.lexsort([-whole.last_events()[new], -latest[new]])]
     held = new[: max(1, round(items * len(new)))]
     chosen = np.isin(np.arange(whole.num_interactions), held)
     return whole.keeping(~chosen), whole.keeping(chosen)
@@ -80,13 +85,15 @@ def hold_out_new(
 def split_by_time(interactions: Interactions, at: Any) -> tuple[Interactions, Interactions]:
     """Splits interactions at one time for all users, as in production: a model knows only the past.
 
+    A pair of a user and an item is in one part only: if it has events before the time, its later events are dropped.
+
     Args:
       interactions: The interactions, with times.
       at: The time: a number, or for times from timestamps also a date in UTC, such as "2026-01-31", or a
         `datetime.datetime`.
 
     Returns:
-      The interactions before this time, and those from it on, with the same users and items.
+      The interactions before this time, and the new pairs from it on, with the same users and items.
 
     Raises:
       ValueError: If there are no times, `at` is no time, or no interactions are on one side.
@@ -100,15 +107,16 @@ def split_by_time(interactions: Interactions, at: Any) -> tuple[Interactions, In
       >>> train.num_interactions, test.num_interactions
       (1, 2)
     """
-    if interactions.times is None:
-        raise ValueError("`interactions` must have times, got none.")
+    interactions.check_order("interactions", "split_by_time", times=True)
     try:
         date = isinstance(at, (str, datetime.date)) or hasattr(at, "astype") and at.dtype.kind == "M"
         at = np.datetime64(at, "ns").astype(np.int64) / 1e9 if date else _arguments.real("at", at)
     except (TypeError, ValueError):
         raise ValueError(f"`at` must be a number or a date, got {at!r}.") from None
-    is_late = interactions.times >= at
-    if is_late.all() or not is_late.any():
-        first, last = interactions.times.min(initial=np.inf), interactions.times.max(initial=-np.inf)
-        raise ValueError(f"`at` must be after {first:g} and at most {last:g}, the times of interactions, got {at:g}.")
-    return interactions.keeping(~is_late), interactions.keeping(is_late)
+    times = interactions.event_table()[2]
+    earliest = -merged(np.maximum, interactions.events, -times)
+    is_new = earliest >= at
+    if is_new.all() or not is_new.any():
+        first, last = earliest.min(initial=np.inf), earliest.max(initial=-np.inf)
+        raise ValueError(f"`at` must be after {first} and at most {last}, the times of new interactions, got {at}.")
+    return interactions.keeping_events(times < at), interactions.keeping(is_new)

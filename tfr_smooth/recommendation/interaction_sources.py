@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth.recommendation.interactions import checked_ids, counted, from_pairs, named_pair
+from tfr_smooth.recommendation.ids import checked_ids, named_pair
+from tfr_smooth.recommendation.interactions import counted, from_pairs
 
 # An integer whose text is the only one of its value, so that the text can be restored.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -61,16 +62,17 @@ class IdTable:
 
 @dataclasses.dataclass
 class Source:
-    """The pairs of a source, with the numbers of an `IdTable`.
+    """The events of a source in their order, with the numbers of an `IdTable`.
 
     Args:
       name: The source, for messages.
-      users: int [pairs].
-      items: int [pairs].
-      times: float64 [pairs], or None.
-      weights: float64 [pairs], or None.
-      below_rating: Number of pairs that were dropped because of a low rating.
-      place: Returns where a pair is in the source, such as `path:line`.
+      users: int [events].
+      items: int [events].
+      times: float64 [events], or None.
+      weights: float64 [events], or None.
+      ordered: Whether the events of each user are in order of time.
+      below_rating: Number of events that were dropped because of a low rating.
+      place: Returns where an event is in the source, such as `path:line`.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Source:
     items: Any
     times: Any
     weights: Any
+    ordered: bool
     below_rating: int
     place: Callable[[int], str]
 
@@ -98,9 +101,10 @@ def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
             place = sources[b].place(int(np.argmax(keys[b] == both[0])))
             pair = named_pair(user_ids, item_ids, *divmod(int(both[0]), len(item_ids)))
             raise ValueError(f"{place}: {pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)")
-    found = []
+    parts = []
     for source, pairs, chosen in zip(sources, keys, unique, strict=True):
         counts = {"duplicates": len(pairs) - len(chosen), "below_rating": source.below_rating}
         users_of, items_of = final_users[source.users], final_items[source.items]
-        found.append(from_pairs(users_of, items_of, user_ids, item_ids, source.times, source.weights, **counts))
-    return tuple(found) if len(found) > 1 else found[0]
+        values = source.times, source.weights
+        parts.append(from_pairs(users_of, items_of, user_ids, item_ids, *values, ordered=source.ordered, **counts))
+    return tuple(parts) if len(parts) > 1 else parts[0]

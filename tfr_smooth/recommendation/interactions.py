@@ -1,8 +1,7 @@
-"""Which users interacted with which items of a catalog."""
+"""Which users interacted with which items of a catalog, and in which order."""
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
@@ -11,26 +10,40 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments, _extras
+from tfr_smooth.recommendation.events import checked_events, checked_numbers, merged
+from tfr_smooth.recommendation.ids import checked_ids, ids_from_arrays, ids_to_arrays, indices_of
 
 with _extras.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
     from scipy import sparse as sparse
+
+# The fields of `Interactions` with numbers of pairs or events, which may be None.
+_OPTIONAL = ("times", "weights", "events", "event_times", "event_weights")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
     """Users x items, sparse: a user either interacted with an item or did not.
 
-    Models, evaluation and batches number users and items from 0; `user_ids` and `item_ids` contain their ids.
+    Models, evaluation and batches number users and items from 0; `user_ids` and `item_ids` contain their ids. The
+    matrix has one entry per pair of a user and an item. With times or an order, a pair has one or more events, such as
+    repeated purchases, all of which are in the sequence of the user.
 
     Args:
       matrix: [users, items], a SciPy sparse array or matrix, or a dense array, of finite numbers. Values other than 0
         are interactions.
       user_ids: The id of each user, [users], unique integers or strings. None: 0, 1, ...
-      item_ids: The id of each item, [items], unique integers or strings. None: 0, 1, ...
-      times: The time of each interaction, for splits by time and decay: [interactions], finite numbers in the order of
-        `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in each row. None: no times.
+      item_ids: The id of each item, [items], unique integers or strings, but not -1 or "", which pad lists of items.
+        None: 0, 1, ...
+      times: The time of each interaction, of its latest event, for sequences, splits by time and decay: [interactions],
+        finite numbers in the order of `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in
+        each row. None: no times.
       weights: The weight of each interaction, > 0, in the same order: the label of the item in losses. None: 1.
-      duplicates: Number of further interactions of the same user and item that a reader merged into one.
+      events: The order of the events, [events]: the place of the pair of each event in `matrix.indices`, user by user,
+        the latest event of a user last. Each pair has at least one event. None: one event per pair, in the order of
+        `times`, or no order without times.
+      event_times: The time of each event, if pairs repeat and there are times.
+      event_weights: The weight of each event, if pairs repeat and there are weights. That of a pair is their sum.
+      duplicates: Number of further interactions of the same user and item that a reader merged into one pair.
       below_rating: Number of interactions that a reader dropped because of a low rating.
 
     Attributes:
@@ -39,11 +52,15 @@ class Interactions:
       item_ids: int64 [items], or strings as objects.
       times: float64 [interactions], or None.
       weights: float64 [interactions], or None.
+      events: int64 [events], or None if there is no order.
+      event_times: float64 [events], or None.
+      event_weights: float64 [events], or None.
 
     Raises:
-      ValueError: If the matrix, the ids, the times or the weights are invalid.
+      ValueError: If the matrix, the ids, the times, the weights or the events are invalid.
 
-    Memory: 8 bytes per interaction, 16 with times or weights.
+    Memory: 8 bytes per interaction, and 8 more each for times, weights and the order. If pairs repeat, 8 bytes each per
+    event for times, weights and the order.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -59,6 +76,9 @@ class Interactions:
     item_ids: Any = None
     times: Any = None
     weights: Any = None
+    events: Any = None
+    event_times: Any = None
+    event_weights: Any = None
     duplicates: int = 0
     below_rating: int = 0
 
@@ -75,20 +95,21 @@ class Interactions:
         is_canonical = matrix.has_canonical_format
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        for name, least in (("times", -np.inf), ("weights", np.finfo(np.float32).tiny)):
+        for name in ("times", "weights", "events"):
             if getattr(self, name) is None:
                 continue
-            values = np.asarray(getattr(self, name), np.float64)
-            if values.shape != (stored,) or not (np.isfinite(values) & (values >= least)).all():
-                expected = f"{stored} finite numbers{' > 0' * (name == 'weights')}, one per interaction"
-                raise ValueError(f"`{name}` must be {expected}, got {getattr(self, name)!r}.")
+            if name != "events":
+                object.__setattr__(self, name, checked_numbers(name, getattr(self, name), stored))
             if not is_canonical or matrix.nnz != stored:
                 raise ValueError(f"`matrix` must be in CSR format with ascending indices and no zeros for `{name}`.")
-            object.__setattr__(self, name, values)
         matrix.data = np.ones_like(matrix.data)
         object.__setattr__(self, "matrix", matrix)
         for name, count in (("user_ids", self.num_users), ("item_ids", self.num_items)):
             object.__setattr__(self, name, checked_ids(name, getattr(self, name), count))
+        users, _, times, weights = self.pairs()
+        events = checked_events(users, times, weights, self.events, self.event_times, self.event_weights)
+        for name, values in zip(("events", "event_times", "event_weights"), events, strict=True):
+            object.__setattr__(self, name, values)
 
     @property
     def num_users(self) -> int:
@@ -199,12 +220,13 @@ class Interactions:
 
         Returns:
           int32 [batch, count], indices of items in order of time, the latest one last, after -1 for padding; and
-          float32 [batch, count], their weights, after 0. Equal times are in ascending order of the indices.
+          float32 [batch, count], their weights, after 0. An item of several events is in several places.
 
         Raises:
-          ValueError: If an argument is invalid, or there are no times.
+          ValueError: If an argument is invalid, or the events have no order.
         """
         count = _arguments.integer("count", count, least=1)
+        self.check_order("interactions", "latest")
         rows = self._in_time[self.checked_users(users)]
         return _at(rows, rows.indptr[1:, np.newaxis] + np.arange(-count, 0))
 
@@ -216,25 +238,41 @@ class Interactions:
           weights; and int64 [users + 1], where the items of each user start and the last ones end.
 
         Raises:
-          ValueError: If there are no times.
+          ValueError: If the events have no order.
 
         Example:
+          >>> import pandas as pd
           >>> from tfr_smooth import recommendation
-          >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 1, 0]], times=[20, 10, 30])
+          >>> frame = pd.DataFrame({"user": [1, 1, 1, 2], "item": [5, 6, 5, 6], "time": [10, 20, 30, 10]})
+          >>> interactions = recommendation.from_dataframe(frame, user="user", item="item", time="time")
           >>> items, weights, starts = interactions.sequences()
-          >>> items.tolist(), weights.tolist(), starts.tolist()
-          ([2, 0, 1], [1.0, 1.0, 1.0], [0, 2, 3])
+          >>> interactions.item_ids[items].tolist(), weights.tolist(), starts.tolist()
+          ([5, 6, 5, 6], [1.0, 1.0, 1.0, 1.0], [0, 3, 4])
         """
+        self.check_order("interactions", "sequences")
         rows = self._in_time
         return rows.indices.astype(np.int32), rows.data, rows.indptr.astype(np.int64)
 
     @functools.cached_property
     def _in_time(self) -> Any:
-        """The weights as a CSR array whose rows are in order of time."""
-        if self.times is None:
-            raise ValueError("`times` must be given for `latest`, got None.")
-        order, rows = np.lexsort([self.times, self.pairs()[0]]), self.weighted
-        return sparse.csr_array((rows.data[order], rows.indices[order], rows.indptr), shape=rows.shape)
+        """The weights of the events as a CSR array whose rows are in order of time, with repeated items."""
+        users, items, _, weights = self.event_table()
+        weights = np.ones(len(items), np.float32) if weights is None else weights.astype(np.float32)
+        ends = np.cumsum(np.bincount(users, minlength=self.num_users))
+        return sparse.csr_array((weights, items, np.append(0, ends)), shape=self.matrix.shape)
+
+    def last_events(self) -> np.ndarray:
+        """Returns the place of the last event of each pair among the events of its user, < 0, where -1 is the last."""
+        ends = np.cumsum(np.bincount(self.event_table()[0], minlength=self.num_users))
+        places = merged(np.maximum, self.events, np.arange(len(self.events)))
+        return places.astype(np.int64) - ends[self.pairs()[0]]
+
+    def check_order(self, name: str, needed_by: str, *, times: bool = False) -> None:
+        """Checks that the events have an order, or times; `name` is that of the interactions in the message."""
+        if (self.times if times else self.events) is None:
+            expected = "have times" if times else "have an order"
+            way_out = "read it with `from_dataframe(..., time=...)`" + " or `read_lists`" * (not times)
+            raise ValueError(f"`{name}` must {expected} for `{needed_by}`, got none: {way_out}.")
 
     @functools.cached_property
     def weighted(self) -> Any:
@@ -256,9 +294,9 @@ class Interactions:
           ValueError: If an index is not one of a user.
         """
         rows = self.rows(users)
-        found = np.zeros(rows.shape, bool)
-        found[np.repeat(np.arange(len(found)), np.diff(rows.indptr)), rows.indices] = True
-        return found
+        mask = np.zeros(rows.shape, bool)
+        mask[np.repeat(np.arange(len(mask)), np.diff(rows.indptr)), rows.indices] = True
+        return mask
 
     def checked_users(self, users: Any) -> np.ndarray:
         """Returns indices of users as an array of integers, and raises a `ValueError` for others."""
@@ -273,30 +311,35 @@ class Interactions:
 
     def keeping(self, chosen: np.ndarray) -> Interactions:
         """Returns the interactions that a mask [interactions] chooses, with the same users and items."""
-        users, items, times, weights = self.pairs()
-        times, weights = (None if each is None else each[chosen] for each in (times, weights))
-        return from_pairs(users[chosen], items[chosen], self.user_ids, self.item_ids, times, weights)
+        return self.keeping_events(chosen if self.events is None else chosen[self.events])
+
+    def keeping_events(self, chosen: np.ndarray) -> Interactions:
+        """Returns the events that a mask [events] chooses, with the same users and items."""
+        users, items, *values = (None if values is None else values[chosen] for values in self.event_table())
+        return from_pairs(users, items, self.user_ids, self.item_ids, *values, ordered=self.events is not None)
 
     def union(self, other: Interactions) -> Interactions:
         """Returns the interactions of both, with the same users and items.
 
-        A pair of both has the latest time and the sum of the weights. Times of only one of them are dropped.
+        A pair of both has the latest time and the sum of the weights. Times of only one of them are dropped; the events
+        of `other` are then after the own ones.
         """
-        pairs = [self.pairs(), other.pairs()]
+        tables = [self.event_table(), other.event_table()]
         if (self.weights is None) != (other.weights is None):
-            ones = [np.ones(len(each[0])) if each[3] is None else each[3] for each in pairs]
-            pairs = [(*each[:3], weights) for each, weights in zip(pairs, ones, strict=True)]
-        users, items, times, weights = (
-            None if any(each is None for each in two) else np.concatenate(two) for two in zip(*pairs, strict=True)
+            tables = [(*table[:3], np.ones(len(table[0])) if table[3] is None else table[3]) for table in tables]
+        users, items, *values = (
+            None if any(part is None for part in parts) else np.concatenate(parts)
+            for parts in zip(*tables, strict=True)
         )
-        return from_pairs(users, items, self.user_ids, self.item_ids, times, weights)
+        ordered = self.events is not None and other.events is not None
+        return from_pairs(users, items, self.user_ids, self.item_ids, *values, ordered=ordered)
 
     def renumbered(self, user_ids: np.ndarray, item_ids: np.ndarray) -> Interactions:
         """Returns the interactions with other users and items in another order, which must include the own ones."""
-        users, items, *values = self.pairs()
+        users, items, *values = self.event_table()
         users = indices_of("user", user_ids, self.user_ids.tolist())[users]
         items = indices_of("item", item_ids, self.item_ids.tolist())[items]
-        return from_pairs(users, items, user_ids, item_ids, *values)
+        return from_pairs(users, items, user_ids, item_ids, *values, ordered=self.events is not None)
 
     def decayed(self, half_life: float) -> Interactions:
         """Returns the interactions with weights that decay with their age.
@@ -306,43 +349,58 @@ class Interactions:
             timestamps. The latest interaction has age 0.
 
         Returns:
-          The interactions; their weights are multiplied by 0.5 ** (age / half_life).
+          The interactions; the weights of their events are multiplied by 0.5 ** (age / half_life). Without weights, a
+          pair has the weight of its latest event, which its events share.
 
         Raises:
           ValueError: If there are no times, or `half_life` is out of range.
         """
         half_life = _arguments.real("half_life", half_life, above=0.0)
-        if self.times is None:
-            raise ValueError("`times` must be given for `decayed`, got None.")
-        weights = 1.0 if self.weights is None else self.weights
-        age = (self.times.max(initial=-np.inf) - self.times) / half_life
-        decayed = np.maximum(weights * 0.5**age, np.finfo(np.float32).tiny)
-        return dataclasses.replace(self, weights=decayed)
+        self.check_order("interactions", "decayed", times=True)
+        _, _, times, weights = self.event_table()
+        factors = 0.5 ** ((self.times.max(initial=-np.inf) - times) / half_life)
+        least = np.finfo(np.float32).tiny
+        decayed = np.maximum(factors if weights is None else weights * factors, least)
+        if weights is None:
+            shares = merged(np.maximum, self.events, decayed) / merged(np.add, self.events, decayed)
+            decayed = np.maximum(decayed * shares[self.events], least)
+        of_events = decayed if len(decayed) > self.num_interactions else None
+        return dataclasses.replace(self, weights=merged(np.add, self.events, decayed), event_weights=of_events)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the content as arrays of integers, numbers and text, as `from_arrays` takes them."""
-        found = {name: getattr(self, name) for name in ("user_ids", "item_ids", "times", "weights")}
-        found |= {name: getattr(self.matrix, name).astype(np.int64) for name in ("indices", "indptr")}
-        return {
-            name: each.astype("U") if each.dtype == object else each for name, each in found.items() if each is not None
-        }
+        """Returns the content as arrays of integers and numbers, as `from_arrays` takes them."""
+        arrays = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        arrays |= {name: getattr(self.matrix, name).astype(np.int64) for name in ("indices", "indptr")}
+        for name in ("user_ids", "item_ids"):
+            arrays |= ids_to_arrays(name, getattr(self, name))
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
         """Returns the interactions of `arrays`; raises a `ValueError` if these do not fit together."""
         indices, indptr = arrays["indices"], arrays["indptr"]
-        shape = len(arrays["user_ids"]), len(arrays["item_ids"])
+        ids = {name: ids_from_arrays(name, arrays) for name in ("user_ids", "item_ids")}
+        shape = len(ids["user_ids"]), len(ids["item_ids"])
         matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=shape)
         matrix.check_format()
         if indptr[-1] != len(indices):
             raise ValueError(f"`indptr` must end with the {len(indices)} interactions, got {indptr[-1]}.")
-        ids = [arrays[name].tolist() for name in ("user_ids", "item_ids")]
-        return cls(matrix, ids[0], ids[1], arrays.get("times"), arrays.get("weights"))
+        optional: dict[str, Any] = {name: arrays.get(name) for name in _OPTIONAL}
+        return cls(matrix, ids["user_ids"], ids["item_ids"], **optional)
 
     def pairs(self) -> tuple[Any, ...]:
         """Returns the users and items of the pairs, their times and their weights."""
         users = np.repeat(np.arange(self.num_users), self.items_per_user)
         return users, self.matrix.indices.astype(np.int64), self.times, self.weights
+
+    def event_table(self) -> tuple[Any, ...]:
+        """Returns the users and items of the events in order, their times and weights; those of pairs without order."""
+        pairs = self.pairs()
+        if self.events is None:
+            return pairs
+        users, items, *of_pairs = (None if values is None else values[self.events] for values in pairs)
+        own = self.event_times, self.event_weights
+        return users, items, *(pair if event is None else event for pair, event in zip(of_pairs, own, strict=True))
 
     def check_same_ids(self, name: str, other: Interactions, other_name: str) -> None:
         """Checks that other interactions number the same users and items."""
@@ -360,71 +418,40 @@ def _at(rows: Any, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_pairs(
-    users: Any, items: Any, user_ids: Any, item_ids: Any, times: Any = None, weights: Any = None, **counts: int
+    users: Any,
+    items: Any,
+    user_ids: Any,
+    item_ids: Any,
+    times: Any = None,
+    weights: Any = None,
+    *,
+    ordered: bool = False,
+    **counts: int,
 ) -> Interactions:
-    """Returns the interactions of pairs of numbers; a repeated pair has its latest time and the sum of its weights."""
+    """Returns the interactions of pairs of numbers, some of which may be repeated.
+
+    A repeated pair has its latest time, the sum of its weights, and several events if there are times or an order: that
+    of the times, and the given one for equal times, or without times if `ordered`.
+    """
     # One number per pair, which fits int64 for any number of users and items that fit into memory.
     keys, places = np.unique(users * len(item_ids) + items, return_inverse=True)
     rows, columns = np.divmod(keys, max(len(item_ids), 1))
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
-    if times is not None:
-        latest = np.full(len(keys), -np.inf)
-        np.maximum.at(latest, places, times)
-        times = latest
-    if weights is not None:
-        weights = np.bincount(places, weights, minlength=len(keys))
+    fields: dict[str, Any] = dict(counts)
+    order = np.lexsort([users] if times is None else [times, users])
+    is_ordered = ordered or times is not None
+    if is_ordered:
+        fields["events"] = places[order]
+    for name, merge, values in (("times", np.maximum, times), ("weights", np.add, weights)):
+        if values is not None:
+            fields[name] = merged(merge, places, values)
+            if is_ordered and len(keys) < len(places):
+                fields[f"event_{name}"] = values[order]
     shape = len(user_ids), len(item_ids)
     matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
-    return Interactions(matrix, user_ids, item_ids, times, weights, **counts)
-
-
-def ids_after(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Returns ids, and then those others that are not among them."""
-    return checked_ids("ids", dict.fromkeys([*ids.tolist(), *others.tolist()]), None)
+    return Interactions(matrix, user_ids, item_ids, **fields)
 
 
 def counted(number: int, noun: str) -> str:
     """Returns a count with its noun: "1 user", "2,000 users"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int) -> str:
-    """Returns the ids of a pair for messages."""
-    return f"user {user_ids[[user]].tolist()[0]!r} and item {item_ids[[item]].tolist()[0]!r}"
-
-
-def checked_ids(name: str, ids: Any, count: int | None) -> np.ndarray:
-    """Returns unique ids as int64, or strings as objects; None is 0, 1, ..."""
-    if ids is None:
-        return np.arange(count or 0)
-    ids = list(ids.tolist() if isinstance(ids, np.ndarray) else ids)
-    if count is not None and len(ids) != count:
-        raise ValueError(f"`{name}` must have one id for each of {count}, got {len(ids)}.")
-    if all(isinstance(each, str) for each in ids):
-        found = np.empty(len(ids), object)
-        found[:] = ids
-    elif all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in ids):
-        try:
-            found = np.asarray(ids, np.int64)
-        except OverflowError:
-            raise ValueError(f"`{name}` must be integers of 64 bits or strings, got longer ones.") from None
-    else:
-        kinds = sorted({type(each).__name__ for each in ids})
-        raise ValueError(f"`{name}` must be integers or strings, got {', '.join(kinds)}.")
-    if len(set(ids)) != len(ids):
-        again = collections.Counter(ids).most_common(1)[0][0]
-        raise ValueError(f"`{name}` must be unique, got {again!r} twice.")
-    return found
-
-
-def indices_of(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
-    """Returns the places of ids, int64 [ids], and raises a `ValueError` for an unknown one."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise ValueError(f"`{what}s` must be a list of ids, got {ids!r}.")
-    places = {each: place for place, each in enumerate(known.tolist())}
-    found = []
-    for each in ids:
-        if each not in places:
-            raise ValueError(f"`ids` must be ids of {what}s, got {each!r}, which is unknown.")
-        found.append(places[each])
-    return np.array(found, np.int64)

@@ -15,10 +15,11 @@ from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joine
 
 
 def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: Iterable[Any] | None = None) -> Any:
-    r"""Reads files with one line per user: `user item item ...`, the form of LightGCN's data sets.
+    r"""Reads files with one line per user: `user item item ...`, the form of LightGCN's data sets and of sequences.
 
     Fields are separated by spaces or tabs. A user may have several lines, or a line without items. Empty lines are
-    skipped. Ids that are all integers of 64 bits, without leading zeros, become integers; otherwise, ids are strings.
+    skipped. The order of a user's items, over all lines, is that of sequences and of `hold_out(by="time")`; there are
+    no times. Ids that are all integers of 64 bits, without leading zeros, become integers; otherwise, ids are strings.
 
     Args:
       *files: The parts of a data set, such as a training and a test file, which share the numbers of users and items.
@@ -31,7 +32,8 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
 
     Raises:
       ValueError: If a file has no pairs or is malformed, an id is not in `users` or `items`, or a pair is in two parts
-        (`path:line: problem`).
+        (`path:line: problem`); or if all lines of a part have 3 fields or all have 4, and users have several lines, as
+        in files of `user item rating timestamp`.
 
     Linear time; memory is that of the interactions.
 
@@ -49,7 +51,7 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
     if not files:
         raise ValueError("`files` must contain at least one file, got none.")
     tables = IdTable("users", users, from_text=True), IdTable("items", items, from_text=True)
-    return joined([_file_pairs(expand_paths(each, "files"), *tables) for each in files], *tables)
+    return joined([_file_pairs(expand_paths(part, "files"), *tables) for part in files], *tables)
 
 
 def from_dataframe(
@@ -63,10 +65,10 @@ def from_dataframe(
     users: Iterable[Any] | None = None,
     items: Iterable[Any] | None = None,
 ) -> Any:
-    """Returns the interactions of DataFrames with one row per pair.
+    """Returns the interactions of DataFrames with one row per event.
 
     Several rows of the same user and item are one interaction, at the latest of their times and with the sum of their
-    weights.
+    weights. With times, sequences have all of them.
 
     Args:
       *frames: The parts of a data set, such as a training and a test frame, which share the numbers of users and items:
@@ -74,7 +76,8 @@ def from_dataframe(
       user: The column of the users' ids, integers or strings.
       item: The column of the items' ids, integers or strings.
       rating: The column of ratings, used only with `least_rating`.
-      time: The column of times, numbers or timestamps. None: no times.
+      time: The column of times, numbers or timestamps. Equal times are in the order of the rows. None: no times, and no
+        order.
       weight: The column of weights > 0; see `Interactions`. None: no weights.
       least_rating: The lowest rating of an interaction; pairs with a lower one are dropped. None keeps all pairs.
       users: As for `read_lists`.
@@ -116,26 +119,36 @@ def from_dataframe(
 def _file_pairs(paths: Sequence[str], users: IdTable, items: IdTable) -> Source:
     """Reads the files of one part."""
     # Arrays of numbers: lists of Python objects would take several times the memory.
-    found, lines, starts = (array.array("q"), array.array("q")), array.array("q"), []
+    users_of, items_of, lines = array.array("q"), array.array("q"), array.array("q")
+    starts: list[int] = []
+    lengths: set[int] = set()
+    num_lines = 0
     for path in paths:
         starts.append(len(lines))
         for number, line in numbered_lines(path):
             try:
-                for place, field in enumerate(line.decode().split()):
-                    if place == 0:
-                        user = users.number(field)
-                        continue
-                    found[1].append(items.number(field))
-                    found[0].append(user)
-                    lines.append(number)
+                fields = line.decode().split()
+                if not fields:
+                    continue
+                user = users.number(fields[0])
+                items_of.extend(map(items.number, fields[1:]))
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
+            count = len(fields) - 1
+            users_of.extend([user] * count)
+            lines.extend([number] * count)
+            lengths.add(count)
+            num_lines += 1
 
-    def line_of(pair: int) -> str:
-        return f"{paths[bisect.bisect(starts, pair) - 1]}:{lines[pair]}"
+    def line_of(event: int) -> str:
+        return f"{paths[bisect.bisect(starts, event) - 1]}:{lines[event]}"
 
-    user_numbers, item_numbers = (np.frombuffer(each, np.int64) for each in found)
-    return Source(paths[0], user_numbers, item_numbers, None, None, 0, line_of)
+    user_numbers, item_numbers = (np.frombuffer(numbers, np.int64) for numbers in (users_of, items_of))
+    if lengths in ({2}, {3}) and num_lines > len(np.unique(user_numbers)):
+        form = "`user item rating`" if lengths == {2} else "`user item rating timestamp`"
+        way_out = "read these with `from_dataframe`, or put all items of a user on one line"
+        raise ValueError(f"{paths[0]}: users have several lines, all of the form {form}: {way_out}")
+    return Source(paths[0], user_numbers, item_numbers, None, None, True, 0, line_of)
 
 
 def _frame_pairs(
@@ -147,14 +160,23 @@ def _frame_pairs(
     least_rating: float | None,
     tables: tuple[IdTable, IdTable],
 ) -> Source:
-    """Returns the pairs of the rows of a DataFrame; `name` is that of the frame in messages."""
+    """Returns the events of the rows of a DataFrame; `name` is that of the frame in messages."""
     kept = np.ones(len(frame), bool)
     if least_rating is not None:
         kept = _numbers(name, frame, rating) >= least_rating
     rows = np.flatnonzero(kept)
     users, items = (_ids(name, frame, column, rows, table) for column, table in zip(ids, tables, strict=True))
-    times, weights = (None if column is None else _numbers(name, frame, column)[rows] for column in values)
-    return Source(name, users, items, times, weights, len(kept) - len(rows), lambda pair: f"{name}, row {rows[pair]}")
+    exact, weights = (None if column is None else _numbers(name, frame, column)[rows] for column in values)
+    times = exact
+    if exact is not None:
+        # Integers, such as nanoseconds, may be equal as float64.
+        order = np.argsort(exact, kind="stable")
+        rows, users, items, exact = rows[order], users[order], items[order], exact[order]
+        weights = None if weights is None else weights[order]
+        is_timestamp = frame[values[0]].dtype.kind == "M"
+        times = exact / 1e9 if is_timestamp else exact.astype(np.float64)
+    dropped = len(kept) - len(rows)
+    return Source(name, users, items, times, weights, False, dropped, lambda event: f"{name}, row {rows[event]}")
 
 
 def _column(name: str, frame: Any, column: str | None) -> Any:
@@ -168,9 +190,12 @@ def _column(name: str, frame: Any, column: str | None) -> Any:
 
 
 def _numbers(name: str, frame: Any, column: str | None) -> np.ndarray:
+    """Returns integers, nanoseconds of timestamps, or float64."""
     values = _column(name, frame, column)
     if values.dtype.kind == "M":
-        return values.to_numpy("datetime64[ns]").astype(np.int64) / 1e9
+        return values.to_numpy("datetime64[ns]").astype(np.int64)
+    if values.dtype.kind in "iu":
+        return values.to_numpy(np.int64 if values.dtype.kind == "i" else np.uint64)
     try:
         numbers = values.to_numpy(np.float64)
     except (TypeError, ValueError):

@@ -19,7 +19,8 @@ from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.interactions import Interactions, ids_after, indices_of
+from tfr_smooth.recommendation.ids import ids_after, indices_of
+from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import RecommenderTraining
 
 

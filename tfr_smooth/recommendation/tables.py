@@ -12,7 +12,7 @@ from tfr_smooth import _arguments, models
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
 from tfr_smooth.data.reading import checks
 from tfr_smooth.models.normalization import Quantiles
-from tfr_smooth.recommendation.interactions import checked_ids, ids_after, indices_of
+from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
 _EMBEDDING_DIM = 16
 
