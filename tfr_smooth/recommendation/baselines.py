@@ -130,11 +130,11 @@ class MarkovChain(Baseline):
       >>> from tfr_smooth import recommendation
       >>> matrix = sparse.csr_array([[1, 1, 0], [1, 1, 0], [1, 0, 0]])
       >>> train = recommendation.Interactions(matrix, times=[10, 20, 10, 20, 10])
-      >>> print(recommendation.MarkovChain().fit(train).predict([2]).round(2))
+      >>> print(recommendation.MarkovChain(order=1, smoothing=1.0).fit(train).predict([2]).round(2))
       [[0.2 0.8 0. ]]
     """
 
-    def __init__(self, *, order: int = 1, decay: float = 0.5, smoothing: float = 1.0) -> None:
+    def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 10.0) -> None:
         self._order = _arguments.integer("order", order, least=1)
         self._decay = _arguments.real("decay", decay, above=0.0, most=1.0)
         self._smoothing = _arguments.real("smoothing", smoothing, above=0.0)
