@@ -91,7 +91,7 @@ def test_a_markov_chain_is_the_smoothed_share_of_transitions(order, decay, smoot
 
 
 def test_a_markov_chain_needs_times(train):
-    with pytest.raises(ValueError, match="`interactions` must have times, got none."):
+    with pytest.raises(ValueError, match="must (be given|have an order) for `(latest|sequences)`, got"):
         recommendation.MarkovChain().fit(train)
 
 

@@ -140,8 +140,6 @@ class MarkovChain(Baseline):
         self._smoothing = _arguments.real("smoothing", smoothing, above=0.0)
 
     def _fit(self, interactions: Interactions) -> None:
-        if interactions.times is None:
-            raise ValueError("`interactions` must have times, got none.")
         items, users = _in_order(interactions)
         shape = interactions.num_items, interactions.num_items
         counts = sparse.csr_array(shape, dtype=np.float64)
