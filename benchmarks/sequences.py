@@ -225,9 +225,9 @@ METHODS = {
     "popularity": _baseline(recommendation.Popularity),
     "recent popularity": _baseline(recent_popularity, fraction=[0.02, 0.05, 0.1, 0.2, 0.4, 0.8]),
     "Markov chain": _baseline(
-        recommendation.MarkovChain, order=[1, 3, 10], decay=[0.5, 0.8], smoothing=[1.0, 10.0, 100.0]
+        recommendation.MarkovChain, order=[1, 3, 10], decay=[0.5, 0.8], smoothing=[10.0, 30.0, 100.0]
     ),
-    "item kNN": _baseline(recommendation.ItemKNN, neighbors=[20, 100, 500], shrinkage=[0.0, 10.0, 100.0]),
+    "item kNN": _baseline(recommendation.ItemKNN, neighbors=[20, 100, 500], shrinkage=[0.0, 10.0, 30.0]),
     "EASE": _baseline(recommendation.EASE, strength=[10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]),
     "Recommender": Method(recommender, {}, True),
     "Recommender of sequences": Method(recommender, {"history_items": ["sequence"]}, True),

@@ -134,7 +134,7 @@ class MarkovChain(Baseline):
       [[0.2 0.8 0. ]]
     """
 
-    def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 10.0) -> None:
+    def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 30.0) -> None:
         self._order = _arguments.integer("order", order, least=1)
         self._decay = _arguments.real("decay", decay, above=0.0, most=1.0)
         self._smoothing = _arguments.real("smoothing", smoothing, above=0.0)
