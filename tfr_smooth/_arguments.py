@@ -49,10 +49,11 @@ def real(
     most: float = math.inf,
 ) -> float:
     """Returns `value` as a float if it is a finite number in (above, below) and in [least, most]."""
+    lower = f"({above:g}" if above > -math.inf else f"[{least:g}"
     if most < math.inf:
-        expected = f"a number in [{least:g}, {most:g}]"
+        expected = f"a number in {lower}, {most:g}]"
     elif below < math.inf:
-        expected = f"a number in {f'({above:g}' if above > -math.inf else f'[{least:g}'}, {below:g})"
+        expected = f"a number in {lower}, {below:g})"
     elif least > -math.inf:
         expected = f"a finite number >= {least:g}"
     elif above > -math.inf:

@@ -105,6 +105,35 @@ def test_real_tables_compares_sides_and_continues(tmp_path):
     assert values["ranker"].mean() == pytest.approx(float(rows["ranker"][1]), abs=1e-4)
 
 
+def test_sequences_compares_methods_by_the_last_items_and_continues(tmp_path):
+    # Item i + 1 follows item i.
+    starts = np.random.default_rng(0).integers(0, 20, 60)
+    lists = [f"u{user} " + " ".join(str((start + k) % 20) for k in range(8)) for user, start in enumerate(starts)]
+    (tmp_path / "lists.txt").write_text("\n".join(lists))
+    settings = {
+        "Recommender": {"dim": 4, "softmax_epochs": 1, "epochs": 1},
+        "Recommender of sequences": {"history_length": 6, "dim": 4, "softmax_epochs": 1, "epochs": 1},
+        "SASRec": [{"dim": 16, "length": 6, "dropout": 0.0, "batch_size": 8, "epochs": 1}],
+        "EASE": [{"strength": 1.0}, {"strength": 10.0}],
+    }
+    flags = [f"--data={tmp_path / 'lists.txt'}", f"--output={tmp_path}", "--workers=0"]
+    flags += [f"--settings={json.dumps(settings)}"]
+    printed = helpers.check_run("benchmarks/sequences.py", *flags)
+    rows = {row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (\w.*) \|$", printed, re.M)}
+    measured = {name: dict(zip(rows["method"], row, strict=True)) for name, row in rows.items()}
+    assert list(rows)[1:] == [
+        *("popularity", "recent popularity", "Markov chain", "item kNN", "EASE"),
+        *("Recommender", "Recommender of sequences", "SASRec"),
+    ]
+    best = measured["Markov chain"]
+    assert best["HR@10"] == best["MRR@10"] == best["validation NDCG@10"] == "1.0000"
+    assert all(float(row["NDCG@10"]) < 1.0 and float(row["MB"]) > 0.0 for row in map(measured.get, list(rows)[1:3]))
+    assert float(measured["SASRec"]["seconds per epoch"]) >= 0.0
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert len(stored) == 8 and helpers.check_run("benchmarks/sequences.py", *flags) == printed
+    assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+
+
 # Two sides that take 2 and 6 ms on a simulated clock.
 RACE = """
 import time

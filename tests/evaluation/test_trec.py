@@ -68,12 +68,33 @@ def test_values_computed_by_hand():
         "recall_2": 1 / 2,
         "success_1": 1.0,
         "recip_rank": 1.0,
+        "recip_rank_1": 1.0,
         "Rprec": 1 / 2,
     }
     found = evaluation.trec_eval_by_query([one], expected)
     assert list(found) == ["q1"]
     assert list(found["q1"]) == list(expected)
     assert found["q1"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 49, 1000])
+def test_the_reciprocal_rank_at_k_is_that_of_a_cut_run(k):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    names, scores = [f"d{i}" for i in range(60)], -np.arange(60.0)
+    queries = [
+        *random_queries(0),
+        *[query(f"at {rank}", names, np.arange(60) == rank - 1, scores) for rank in (49, 50)],
+    ]
+    qrels = {one.query_id: dict(zip(one.doc_ids, map(int, one.labels), strict=True)) for one in queries}
+    run = {}
+    for one in queries:
+        order = sorted(zip(one.scores.tolist(), one.doc_ids, strict=True), reverse=True)[:k]
+        run[one.query_id] = {doc_id: score for score, doc_id in order}
+    expected = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(run)
+    found = evaluation.trec_eval_by_query(queries, ["map", f"recip_rank_{k}", "recip_rank"])
+    for query_id, values in found.items():
+        assert values[f"recip_rank_{k}"] == expected[query_id]["recip_rank"]
+    assert evaluation.trec_eval(queries, f"recip_rank_{k}").keys() == {f"recip_rank_{k}"}
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -96,7 +117,7 @@ def test_mean_is_over_all_queries():
 
 
 def test_a_query_without_a_relevant_document_counts_as_zero():
-    measures = [*MEASURES, "recip_rank", "Rprec", "map_cut_5", "recall_5", "success_5"]
+    measures = [*MEASURES, "recip_rank", "Rprec", "map_cut_5", "recall_5", "recip_rank_5", "success_5"]
     nothing = query("q2", labels=[0, 0])
     assert evaluation.trec_eval([nothing], measures) == dict.fromkeys(measures, 0.0)
     assert evaluation.trec_eval([query("q1"), nothing], ["map", "ndcg"]) == {"map": 0.5, "ndcg": 0.5}

@@ -42,3 +42,11 @@ def test_the_scores_of_factors_are_their_products():
         3, TRAIN.matrix[[3]].astype(np.float32), N=5, filter_already_liked_items=False
     )
     np.testing.assert_allclose(scores[0][recommended], values, rtol=1e-5, atol=1e-6)
+
+
+def test_item_knn_has_the_scores_of_implicit_except_for_seen_items():
+    # Its neighbors include the item itself.
+    expected = Implicit(CosineRecommender(K=30)).fit(TRAIN).predict(np.arange(80))
+    found = recommendation.ItemKNN(neighbors=29).fit(TRAIN).predict(np.arange(80))
+    unseen = ~TRAIN.dense(np.arange(80))
+    np.testing.assert_allclose(found[unseen], expected[unseen], rtol=1e-5, atol=1e-6)

@@ -1,5 +1,7 @@
 """Baselines: their closed forms in float64, from the papers."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -63,11 +65,75 @@ def test_ease_refuses_a_strength_that_float32_cannot_represent():
         recommendation.EASE(strength=1e-12).fit(recommendation.Interactions(np.ones([5, 3])))
 
 
-ALL = [recommendation.Popularity(), recommendation.EASE()]
+def in_time(interactions, seed=0):
+    """Returns the same interactions with random times, many of which are equal."""
+    times = np.random.default_rng(seed).integers(0, 9, interactions.num_interactions)
+    return recommendation.Interactions(interactions.matrix, times=times)
 
 
-@pytest.mark.parametrize("baseline", ALL, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("order, decay, smoothing", [(1, 0.5, 1.0), (3, 0.8, 0.1), (100, 1.0, 10.0)])
+def test_a_markov_chain_is_the_smoothed_share_of_transitions(order, decay, smoothing, train):
+    train = in_time(train)
+    latest = train.latest(np.arange(60), 25)[0]
+    lists = [row[row >= 0].tolist() for row in latest]
+    counts, shares = np.zeros([25, 25]), x_of(train).sum(0) / train.num_interactions
+    for items in lists:
+        for place, item in enumerate(items):
+            for distance, after in enumerate(items[place + 1 : place + 1 + order], start=1):
+                counts[item, after] += decay ** (distance - 1)
+    transitions = (counts + smoothing * shares) / (counts.sum(1, keepdims=True) + smoothing)
+    found = recommendation.MarkovChain(order=order, decay=decay, smoothing=smoothing).fit(train).predict(USERS)
+    assert found.dtype == np.float32
+    for user, scores in zip(USERS, found, strict=True):
+        recent = lists[user][::-1][:order]
+        expected = sum(decay**k * transitions[item] for k, item in enumerate(recent)) if recent else shares
+        np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_markov_chain_needs_times(train):
+    with pytest.raises(ValueError, match="must (be given|have an order) for `(latest|sequences)`, got"):
+        recommendation.MarkovChain().fit(train)
+
+
+@pytest.mark.parametrize("block", [1, 70, 2**24])
+@pytest.mark.parametrize("neighbors, shrinkage", [(1, 0.0), (5, 3.0), (24, 0.5)])
+def test_item_knn_sums_the_cosines_of_the_nearest_items(neighbors, shrinkage, block, train, monkeypatch):
+    monkeypatch.setattr(baselines, "_BLOCK", block)
+    x = x_of(train)
+    common, roots = x.T @ x, np.sqrt(x.sum(0))
+    similarities = common / np.maximum(np.outer(roots, roots) + shrinkage, 1e-30)
+    np.fill_diagonal(similarities, -1.0)
+    nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :neighbors]
+    kept = np.zeros([25, 25])
+    np.put_along_axis(kept, nearest, np.take_along_axis(similarities, nearest, axis=1), axis=1)
+    found = recommendation.ItemKNN(neighbors=neighbors, shrinkage=shrinkage).fit(train).predict(USERS)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, x[USERS] @ np.maximum(kept, 0.0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "baseline, name, value, expected",
+    [
+        (recommendation.EASE, "strength", 0, "a finite number > 0"),
+        (recommendation.ItemKNN, "neighbors", 0, "an integer >= 1"),
+        (recommendation.ItemKNN, "shrinkage", -1.0, "a finite number >= 0"),
+        (recommendation.MarkovChain, "order", 0, "an integer >= 1"),
+        (recommendation.MarkovChain, "decay", 1.5, "a number in (0, 1]"),
+        (recommendation.MarkovChain, "decay", 0.0, "a number in (0, 1]"),
+        (recommendation.MarkovChain, "smoothing", 0.0, "a finite number > 0"),
+    ],
+)
+def test_a_bad_setting_is_refused(baseline, name, value, expected):
+    with pytest.raises(ValueError, match=re.escape(f"`{name}` must be {expected}, got {value}.")):
+        baseline(**{name: value})
+
+
+ALL = [recommendation.Popularity, recommendation.MarkovChain, recommendation.ItemKNN, recommendation.EASE]
+
+
+@pytest.mark.parametrize("baseline", [each() for each in ALL], ids=lambda each: type(each).__name__)
 def test_every_baseline_has_the_interface(baseline, train):
+    train = in_time(train)
     fresh = type(baseline)()
     with pytest.raises(ValueError, match="`fit` must be called first."):
         fresh.predict([0])
@@ -78,10 +144,5 @@ def test_every_baseline_has_the_interface(baseline, train):
     assert baseline.predict([]).shape == (0, 25)
     with pytest.raises(ValueError, match="`users` must be indices below 60, got 60."):
         baseline.predict([60])
-    other = recommendation.Interactions(np.eye(3))
+    other = in_time(recommendation.Interactions(np.eye(3)))
     assert baseline.fit(other).predict([0]).shape == (1, 3)
-
-
-def test_a_bad_strength_is_refused():
-    with pytest.raises(ValueError, match="`strength` must be a finite number > 0, got 0."):
-        recommendation.EASE(strength=0)

@@ -10,7 +10,8 @@ from tfr_smooth import evaluation, recommendation
 from tfr_smooth.recommendation import catalog_order
 
 MEASURES = ["map", "ndcg", "recip_rank", "Rprec"]
-MEASURES += [f"{name}_{k}" for name in ("P", "map_cut", "ndcg_cut", "recall", "success") for k in (1, 3, 20, 1000)]
+NAMES = ("P", "map_cut", "ndcg_cut", "recall", "recip_rank", "success")
+MEASURES += [f"{name}_{k}" for name in NAMES for k in (1, 3, 20, 1000)]
 
 # Without a measure of the whole ranking, only the first items are sorted.
 SHALLOW = [name for name in MEASURES if name.endswith(("_1", "_3"))]
@@ -78,13 +79,15 @@ def test_values_of_one_user_by_hand():
         lambda users: tf.constant(scores),
         test,
         seen=seen,
-        measures=["recall_3", "ndcg_cut_3", "success_2", "map", "coverage_2"],
+        measures=["recall_3", "ndcg_cut_3", "success_2", "recip_rank_2", "recip_rank_3", "map", "coverage_2"],
     )
     ideal = 1.0 + 1.0 / np.log2(3.0)
     assert {name: values.tolist() for name, values in found.values.items()} == {
         "recall_3": [0.5],
         "ndcg_cut_3": [pytest.approx(0.5 / ideal)],
         "success_2": [0.0],
+        "recip_rank_2": [0.0],
+        "recip_rank_3": [pytest.approx(1 / 3)],
         "map": [pytest.approx((1 / 3 + 2 / 4) / 2)],
     }
     assert found.coverage == {"coverage_2": 0.4}

@@ -17,8 +17,13 @@ DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P
 
 # The measures that are averaged over queries, under the names that pytrec_eval returns. It ignores text after a name
 # ("ndcg_cut_5x") and aborts the process for some other names.
-_MEASURE = re.compile(r"map|ndcg|recip_rank|Rprec|(?:P|map_cut|ndcg_cut|recall|success)_[1-9][0-9]{0,8}")
-_MEASURES = "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k or success_k, k from 1 to 999999999"
+_MEASURE = re.compile(r"map|ndcg|recip_rank|Rprec|(?:P|map_cut|ndcg_cut|recall|recip_rank|success)_[1-9][0-9]{0,8}")
+_MEASURES = (
+    "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k, recip_rank_k or success_k, k from 1 to"
+    " 999999999"
+)
+# The only measure that trec_eval does not compute itself.
+_RECIP_RANK = re.compile(r"recip_rank_(\d+)")
 # The time of trec_eval's NDCG is quadratic in the highest label.
 _MAX_LABEL = 1023
 # The field separators of TREC files, and trec_eval's end of a string.
@@ -67,14 +72,17 @@ def trec_eval(
         ndcg_cut_k = sum_{r <= k} y_r / log2(r + 1), divided by the same sum for decreasing labels
         ndcg       = ndcg_cut_N
 
+    `recip_rank_k` is `recip_rank` of the first k documents, or 0 without a relevant one among them (MRR@k), which
+    trec_eval computes from runs that are cut at rank k. `success_k` is also known as hit rate (HR@k).
+
     The gain of NDCG is linear; for the gain `2^y - 1`, pass `2**labels - 1` as labels. Lists shorter than k are treated
     as padded with documents that are not relevant. Queries without a relevant document count as 0 in every measure.
 
     Args:
       queries: At least one `ScoredQuery`, without padding, each with at least one document and a unique query id. Ids
         are not empty and contain no NUL. With `qrels`: a run, as returned by `read_run`.
-      measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k", "ndcg_cut_k", "recall_k" and
-        "success_k", with a whole number k from 1 to 999999999; or one such name.
+      measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k", "ndcg_cut_k", "recall_k",
+        "recip_rank_k" and "success_k", with a whole number k from 1 to 999999999; or one such name.
       qrels: The labels of a run, as returned by `read_qrels`. Documents without a label or with one below 0 are not
         relevant, queries without labels are ignored, and queries that are missing in the run count as 0, as with
         `trec_eval -c`. None: `queries` contain labels.
@@ -131,9 +139,18 @@ def trec_eval_by_query(
         import pytrec_eval
     names = checked_measures(measures)
     run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)
-    results = pytrec_eval.RelevanceEvaluator(labels, names).evaluate(run)
-    # A query without documents in the run has no result.
-    return {query_id: {name: results.get(query_id, {}).get(name, 0.0) for name in names} for query_id in labels}
+    cutoffs = {name: int(found[1]) for name in names if (found := _RECIP_RANK.fullmatch(name))}
+    own = {"recip_rank" if name in cutoffs else name for name in names}
+    results = pytrec_eval.RelevanceEvaluator(labels, own).evaluate(run)
+
+    def value(query_id: str, name: str) -> float:
+        values = results.get(query_id, {})  # a query without documents in the run has no result
+        if name not in cutoffs:
+            return float(values.get(name, 0.0))
+        whole = float(values.get("recip_rank", 0.0))
+        return whole if whole >= 1.0 / cutoffs[name] else 0.0
+
+    return {query_id: {name: value(query_id, name) for name in names} for query_id in labels}
 
 
 def _from_queries(queries: Any) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:

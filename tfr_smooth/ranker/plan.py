@@ -29,7 +29,7 @@ _MEASURES = {
     "recip_rank": lambda topn: metrics.MRRMetric(topn=topn),
     "P": lambda topn: metrics.PrecisionMetric(topn=topn),
 }
-_WITH_CUTOFF = re.compile(r"(ndcg)_cut_([1-9]\d*)|(P)_([1-9]\d*)")
+_WITH_CUTOFF = re.compile(r"(ndcg)_cut_([1-9]\d*)|(P|recip_rank)_([1-9]\d*)")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -47,7 +47,7 @@ def _selected_metric(select_by: Any) -> tf.keras.metrics.Metric | None:
     found = _WITH_CUTOFF.fullmatch(str(select_by))
     name, topn = (found[1] or found[3], int(found[2] or found[4])) if found else (select_by, None)
     if name not in _MEASURES or (name == "P" and topn is None):
-        expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank' or 'P_K'"
+        expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank', 'recip_rank_K' or 'P_K'"
         raise ValueError(f"`select_by` must be {expected}, got {select_by!r}.")
     return _MEASURES[name](topn)
 

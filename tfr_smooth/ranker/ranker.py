@@ -55,8 +55,8 @@ class Ranker(Estimator):
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
       select_by: The validation measure that selects the epoch: "smooth", the metric that the loss optimizes, or exact
-        NDCG for other losses; a measure of trec_eval, "ndcg", "ndcg_cut_K", "map", "recip_rank" or "P_K"; or "last" for
-        the last epoch.
+        NDCG for other losses; a measure of trec_eval, "ndcg", "ndcg_cut_K", "map", "recip_rank", "recip_rank_K" or
+        "P_K"; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.

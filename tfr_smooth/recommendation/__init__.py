@@ -1,6 +1,6 @@
 """Recommendation: which items of a catalog a user wants, learned from interactions."""
 
-from tfr_smooth.recommendation.baselines import EASE, Baseline, Popularity
+from tfr_smooth.recommendation.baselines import EASE, Baseline, ItemKNN, MarkovChain, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.catalog_order import TopItems, UserScorer, top_items
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
@@ -16,6 +16,8 @@ __all__ = [
     "CatalogEvaluation",
     "CatalogFactors",
     "Interactions",
+    "ItemKNN",
+    "MarkovChain",
     "Popularity",
     "Recommender",
     "TopItems",

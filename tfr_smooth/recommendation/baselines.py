@@ -1,4 +1,4 @@
-"""Baselines: popularity and EASE."""
+"""Baselines: popularity, transitions between items, nearest items and EASE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.interactions import Interactions, sparse
 
 # Source of items whose common users are counted at once, which bounds memory.
 _BLOCK = 2**22
@@ -101,6 +101,116 @@ class Popularity(Baseline):
         return np.tile(self._counts, [len(users), 1])
 
 
+class MarkovChain(Baseline):
+    r"""Scores items by the transitions from the user's latest items, in order of time.
+
+    With the items $j_1, j_2, \dots$ of a user, the latest one first, and the number $c_{ji}$ of places in the training
+    at which item i follows item j at a distance of at most K, each weighted by decay^(distance - 1),
+
+    $$\mathrm{score}_i = \sum_{k=1}^{K} \mathrm{decay}^{k-1} \, p(i \mid j_k), \qquad
+      p(i \mid j) = \frac{c_{ji} + \mu \, p_i}{\sum_{i'} c_{ji'} + \mu}$$
+
+    with the share $p_i$ of item i in all interactions, which decides between items that never followed $j_k$, and which
+    are the scores of users without items. For K = 1, this is a Markov chain of first order with Dirichlet smoothing
+    (Zhai and Lafferty, "A Study of Smoothing Methods for Language Models Applied to Ad Hoc Information Retrieval",
+    SIGIR 2001); for larger K, a mixture of transitions (Raftery, "A Model for High-order Markov Chains", 1985).
+
+    Args:
+      order: K, the number of the latest items that predict the next one, >= 1.
+      decay: The weight of an item relative to the one after it, in (0, 1].
+      smoothing: $\mu$, > 0.
+
+    Raises:
+      ValueError: If an argument is out of range; from `fit`, if the interactions have no times.
+
+    Time and memory O(interactions * order), besides the scores.
+
+    Example:
+      >>> from scipy import sparse
+      >>> from tfr_smooth import recommendation
+      >>> matrix = sparse.csr_array([[1, 1, 0], [1, 1, 0], [1, 0, 0]])
+      >>> train = recommendation.Interactions(matrix, times=[10, 20, 10, 20, 10])
+      >>> print(recommendation.MarkovChain(order=1, smoothing=1.0).fit(train).predict([2]).round(2))
+      [[0.2 0.8 0. ]]
+    """
+
+    def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 30.0) -> None:
+        self._order = _arguments.integer("order", order, least=1)
+        self._decay = _arguments.real("decay", decay, above=0.0, most=1.0)
+        self._smoothing = _arguments.real("smoothing", smoothing, above=0.0)
+
+    def _fit(self, interactions: Interactions) -> None:
+        items, users = _in_order(interactions)
+        shape = interactions.num_items, interactions.num_items
+        counts = sparse.csr_array(shape, dtype=np.float64)
+        for distance in range(1, self._order + 1):
+            is_pair = users[distance:] == users[:-distance]
+            pairs = items[:-distance][is_pair], items[distance:][is_pair]
+            weights = np.full(len(pairs[0]), self._decay ** (distance - 1))
+            counts += sparse.csr_array((weights, pairs), shape=shape)
+        before, after, values = _entries(counts)
+        totals = self._smoothing + np.bincount(before, values, minlength=shape[0])
+        self._transitions = sparse.csr_array((values / totals[before], (before, after)), shape=shape, dtype=np.float32)
+        self._smoothed = self._smoothing / totals
+        self._shares = interactions.users_per_item / max(interactions.num_interactions, 1)
+
+    def _scores(self, users: np.ndarray) -> np.ndarray:
+        latest = self.interactions_.latest(users, self._order)[0]
+        rows, places = np.nonzero(latest >= 0)
+        weights = np.float32(self._decay) ** (self._order - 1 - places).astype(np.float32)
+        history = sparse.csr_array((weights, (rows, latest[rows, places])), shape=(len(users), len(self._shares)))
+        of_shares = np.where(latest[:, -1] < 0, 1.0, history @ self._smoothed)
+        return ((history @ self._transitions).toarray() + np.outer(of_shares, self._shares)).astype(np.float32)
+
+
+class ItemKNN(Baseline):
+    r"""Item kNN: scores an item by its similarities to the user's items, of each of which the nearest items count.
+
+    With the number $c_{ij}$ of users of both items i and j, and the items $N_j$ that are most similar to item j,
+
+    $$\mathrm{score}_i = \sum_{j \in \text{items of the user}} s_{ij} [i \in N_j], \qquad
+      s_{ij} = \frac{c_{ij}}{\sqrt{c_{ii} c_{jj}} + \mathrm{shrinkage}}$$
+
+    (Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 2004, without their normalization).
+
+    Args:
+      neighbors: The size of $N_j$, without j, >= 1. Ties are in ascending order of the indices.
+      shrinkage: Lowers the similarities of items with few users, >= 0.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time O(sum over users of their squared numbers of items), times a logarithm; memory O(items * neighbors).
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> train = recommendation.Interactions([[1, 1, 0], [1, 1, 1], [1, 0, 0]])
+      >>> print(recommendation.ItemKNN(neighbors=2).fit(train).predict([2]).round(2))
+      [[0.   0.82 0.58]]
+    """
+
+    def __init__(self, *, neighbors: int = 100, shrinkage: float = 0.0) -> None:
+        self._neighbors = _arguments.integer("neighbors", neighbors, least=1)
+        self._shrinkage = _arguments.real("shrinkage", shrinkage, least=0.0)
+
+    def _fit(self, interactions: Interactions) -> None:
+        roots, blocks = np.sqrt(interactions.users_per_item.astype(np.float64)), []
+        for start, common in _co_occurrences(interactions):
+            rows, columns, values = _entries(common)
+            values = values / (roots[start + rows] * roots[columns] + self._shrinkage)
+            others = start + rows != columns
+            rows, columns, values = rows[others], columns[others], values[others]
+            order = np.lexsort([columns, -values, rows])
+            starts = np.searchsorted(rows[order], np.arange(common.shape[0]))
+            kept = order[np.arange(len(order)) - starts[rows[order]] < self._neighbors]
+            nearest = values[kept].astype(np.float32), (rows[kept], columns[kept])
+            blocks.append(sparse.csr_array(nearest, shape=common.shape))
+        self._similarities, self._matrix = sparse.vstack(blocks, format="csr"), interactions.matrix
+
+    def _scores(self, users: np.ndarray) -> np.ndarray:
+        return (self._matrix[users] @ self._similarities).toarray()
+
+
 class EASE(Baseline):
     r"""Embarrassingly Shallow Autoencoder (Steck, WWW 2019): ridge regression of each item on all others.
 
@@ -157,3 +267,17 @@ def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, Any]]:
     size = max(1, _BLOCK // max(interactions.num_items, 1))
     for start in range(0, interactions.num_items, size):
         yield start, by_item[start : start + size] @ interactions.matrix
+
+
+def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the rows, columns and values of a CSR array."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return rows, matrix.indices, matrix.data
+
+
+def _in_order(interactions: Interactions) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the items of all users in order of time, and the user of each."""
+    longest = max(int(interactions.items_per_user.max(initial=0)), 1)
+    items = interactions.latest(np.arange(interactions.num_users), longest)[0]
+    users, places = np.nonzero(items >= 0)
+    return items[users, places], users

@@ -117,12 +117,13 @@ def evaluate(
     P_k &= |\{j : r_j \le k\}| / k &
     \mathrm{map} &= \tfrac{1}{R} \sum_j j / r_j \\
     \mathrm{success}_k &= [r_1 \le k] &
-    \mathrm{recip\_rank} &= 1 / r_1
+    \mathrm{recip\_rank}_k &= [r_1 \le k] / r_1
     \end{aligned}
     $$
 
-    `success_k` is also known as hit rate. The values are those of trec_eval for runs with all unseen items, named by
-    their ids: scores are rounded to float32, and ties are in decreasing order of the ids as text.
+    `success_k` is also known as hit rate (HR@k), and `recip_rank_k` as MRR@k. The values are those of trec_eval for
+    runs with all unseen items, named by their ids: scores are rounded to float32, and ties are in decreasing order of
+    the ids as text.
 
     Args:
       scorer: An object with a method `predict`, or such a function: indices of users [batch] to finite scores
@@ -211,7 +212,7 @@ def _values(name: str, ranks: np.ndarray, counts: np.ndarray) -> np.ndarray:
     starts = np.cumsum(counts) - counts
     measure, k = name.rstrip("0123456789").rstrip("_"), _cutoff(name)
     if measure == "recip_rank":
-        return 1.0 / ranks[starts]
+        return np.where(ranks[starts] <= k, 1.0 / ranks[starts], 0.0)
     within = ranks <= (np.repeat(counts, counts) if measure == "Rprec" else k)
     if measure in ("ndcg", "ndcg_cut"):
         discounts = 1.0 / np.log2(1.0 + np.arange(1, counts.max() + 1))
