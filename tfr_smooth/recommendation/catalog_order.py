@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -143,7 +143,13 @@ def top_items(
 
 def places_of(name: str, ids: Any, known: np.ndarray) -> np.ndarray:
     """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
-    return _places(name, ids, {each: place for place, each in enumerate(known.tolist())}, known)
+    ids, is_text = _listed(name, ids), known.dtype == object
+    for value in ids:
+        if isinstance(value, str) != is_text or not isinstance(value, (str, int, np.integer)):
+            expected = "strings" if is_text else "integers"
+            raise ValueError(f"`{name}` must be {expected}, as the ids of the training are, got {value!r}.")
+    places = {value: place for place, value in enumerate(known.tolist())}
+    return np.array([places.get(value, -1) for value in ids], np.int64)
 
 
 def history_items(histories: Any, item_ids: np.ndarray) -> np.ndarray:
@@ -161,7 +167,7 @@ def filter_of(name: str, items: Any, item_ids: np.ndarray) -> Interactions | Non
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise ValueError(f"`{name}` must be a list of ids, or one per user, got {items!r}.")
     items = list(items)
-    is_nested = any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
+    is_nested = any(isinstance(value, Iterable) and not isinstance(value, (str, bytes)) for value in items)
     rows, places, lengths = _flat(name, items if is_nested else [items], item_ids)
     return _lists(rows, places, len(lengths), item_ids)
 
@@ -183,24 +189,16 @@ def blocks(count: int, num_items: int) -> Iterator[slice]:
 
 def _flat(name: str, lists: Any, item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the items of lists of ids: their lists and places, -1 for unknown ones, and the lengths of the lists."""
-    if isinstance(lists, (str, bytes)) or not isinstance(lists, Iterable):
-        raise ValueError(f"`{name}` must be lists of ids, got {lists!r}.")
-    places = {each: place for place, each in enumerate(item_ids.tolist())}
-    found = [_places(name, ids, places, item_ids) for ids in lists]
-    lengths = np.array([len(each) for each in found], np.int64)
-    return np.repeat(np.arange(len(found)), lengths), np.concatenate([np.zeros(0, np.int64), *found]), lengths
+    lists = [_listed(name, ids) for ids in _listed(name, lists)]
+    lengths = np.array([len(ids) for ids in lists], np.int64)
+    places = places_of(name, [value for ids in lists for value in ids], item_ids)
+    return np.repeat(np.arange(len(lists)), lengths), places, lengths
 
 
-def _places(name: str, ids: Any, places: Mapping[Any, int], known: np.ndarray) -> np.ndarray:
+def _listed(name: str, ids: Any) -> list[Any]:
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise ValueError(f"`{name}` must be a list of ids, got {ids!r}.")
-    ids, is_text = list(ids), known.dtype == object
-    for each in ids:
-        if isinstance(each, str) != is_text or not isinstance(each, (str, int, np.integer)):
-            raise ValueError(
-                f"`{name}` must be {'strings' if is_text else 'integers'} as in the training, got {each!r}."
-            )
-    return np.array([places.get(each, -1) for each in ids], np.int64)
+    return list(ids)
 
 
 def _lists(rows: np.ndarray, items: np.ndarray, count: int, item_ids: np.ndarray) -> Interactions:

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -224,7 +224,7 @@ class Recommender(Estimator):
         options: dict[str, Any] = {"tables": found, "start": start, "callbacks": callbacks, "data": digest(content)}
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(train, validation, **options)
-        if validation is not None and start is None and any(table is not None for table in found.values()):
+        if start is None and any(table is not None for table in found.values()):
             self._compare_with_popularity(first, train, validation)
         if validation is not None and p["refit"]:
             train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
@@ -235,15 +235,16 @@ class Recommender(Estimator):
         self._columns = {what: table.columns for what, table in found.items() if table is not None}
         return self
 
-    def _compare_with_popularity(self, first: Trained, train: Interactions, validation: Interactions) -> None:
-        """Warns if popularity ranks the held-out items better, as towers often do without `id_factors`."""
+    def _compare_with_popularity(self, first: Trained, train: Interactions, validation: Interactions | None) -> None:
+        """Warns if popularity ranks the held-out items better, as it may with towers."""
+        if validation is None or first.best_epoch is None:
+            return
         measure = measure_of(self._params["select_by"])
-        found = evaluation.evaluate(Popularity().fit(train), validation, seen=train, measures=measure)
-        popular, own = found.means[measure].mean, first.history[f"val_{measure}"][cast(int, first.best_epoch)]
+        result = evaluation.evaluate(Popularity().fit(train), validation, seen=train, measures=measure)
+        popular, own = result.means[measure].mean, first.history[f"val_{measure}"][first.best_epoch]
         if own < popular:
-            warnings.warn(
-                f"{measure} on the held-out items is {own:.4f}, and {popular:.4f} by popularity.", stacklevel=4
-            )
+            message = f"{measure} on the held-out items is {own:.4f}, and {popular:.4f} by popularity."
+            warnings.warn(message, stacklevel=4)
 
     def update(self, interactions: Interactions, **options: Any) -> Self:
         """Continues the training with further interactions, such as those of a new day, with the same arguments.

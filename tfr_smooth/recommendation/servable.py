@@ -63,7 +63,9 @@ class Servable(tf.Module):
         # In a function: with the model itself, Keras would also save all of its functions.
         self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.variables)
         self._temperature = model.get_config()["temperature"]
-        self._unknown = tf.Variable(model.history_vectors(tf.constant([[-1]])), trainable=False)
+        items = tf.TensorSpec([None, None], tf.int32)
+        self._history_vectors = tf.function(model.history_vectors, input_signature=[items])  # traced once
+        self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)
         self.no_item = no_item(interactions.item_ids)
         if self.no_item in interactions.item_ids.tolist():
             raise ValueError(f"`item_ids` must not contain {self.no_item!r}, which is the id after the last item.")
@@ -95,7 +97,7 @@ class Servable(tf.Module):
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = self._items(histories)
-        return self._best(self._model_of().history_vectors(items), items, exclude, only)
+        return self._best(self._history_vectors(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
         return {"items": self._item_ids[:-1], "vectors": self._model_of().item_vectors()}
