@@ -30,7 +30,7 @@ KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/tes
 	tests/test_position_bias.py tests/columns/test_table_features.py \
 	tests/ranker/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict \
 	tests/ranker/test_ranker.py::test_files_and_pickles_restore_the_ranker \
-	tests/recommendation/test_export.py::test_users_get_what_recommend_returns \
+	tests/recommendation/test_export.py::test_exports_answer_as_recommend_does \
 	tests/recommendation/test_recommender.py::test_training_resumes_bit_for_bit \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \

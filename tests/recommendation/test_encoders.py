@@ -128,6 +128,17 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
     assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8
 
 
+def test_a_warning_says_that_popularity_is_better():
+    """All users have the same items, which the features do not tell from others."""
+    matrix = np.tile(np.arange(24) < 6, [24, 1])
+    matrix[np.arange(24), np.arange(24) % 6] = False
+    data = recommendation.Interactions(matrix, item_ids=[f"item {item}" for item in range(24)])
+    validation = recommendation.Interactions(~matrix & (np.arange(24) < 6), item_ids=data.item_ids)
+    noise = pd.DataFrame({"item": data.item_ids, "x": np.arange(24) % 2 + NOISE[:24, 0]})
+    with pytest.warns(UserWarning, match=r"ndcg_cut_20 on the held-out items is 0\.\d{4}, and 1\.0000 by popularity"):
+        recommendation.Recommender(**{**SMALL, "softmax_epochs": 1}).fit(data, items=noise, validation=validation)
+
+
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
     options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5, "id_factors": True}

@@ -5,10 +5,28 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from usearch import index
 
-from tests.recommendation.groups import GROUPS, likes, likes_in_time
+from tests import helpers
+from tests.recommendation.groups import likes, likes_in_time
 from tfr_smooth import models, recommendation
 
+# Requests of known ids, and of a user and an item that are not.
+REQUESTS = {
+    "users": lambda users, items, nobody, new: {"users": users},
+    "unknown users": lambda users, items, nobody, new: {"users": [users[0], nobody, users[5]]},
+    "histories": lambda users, items, nobody, new: {"histories": [items[:3], [], [items[20]]]},
+    "unknown items": lambda users, items, nobody, new: {"histories": [[items[20], new], [new], [new, *items[:3]]]},
+    "excluded": lambda users, items, nobody, new: {"users": users[:3], "exclude": [items[3], new, items[5]]},
+    "excluded by user": lambda users, items, nobody, new: {"histories": [[], [items[9]]], "exclude": [[], items[2:9]]},
+    "choice": lambda users, items, nobody, new: {"users": users[:3], "only": [*items[:9], new]},
+    "choice by user": lambda users, items, nobody, new: {
+        "users": users[:3],
+        "exclude": [items[8]],
+        "only": [items[7:10], [], [new]],
+    },
+    "no choice": lambda users, items, nobody, new: {"histories": [items[20:22]], "only": []},
+}
 SMALL = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
 IDS = {
     "strings": (
@@ -26,7 +44,7 @@ IDS["sequences"] = IDS["integers"]
     params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sequences", "integers"))],
 )
 def exported(request, tmp_path_factory):
-    """A recommender, its ids, the id after the last item, and the signatures of its export."""
+    """A recommender, its ids, the id after the last item, and the signatures and the folder of its export."""
     users, items, no_item = IDS[request.param]
     recommender = recommendation.Recommender(**SMALL)
     data = recommendation.Interactions(likes(), users, items)
@@ -36,7 +54,7 @@ def exported(request, tmp_path_factory):
     recommender.fit(data)
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
     assert folder.name == "1"
-    return recommender, users, items, no_item, tf.saved_model.load(str(folder)).signatures
+    return recommender, users, items, no_item, tf.saved_model.load(str(folder)).signatures, folder
 
 
 def given(ids):
@@ -49,63 +67,81 @@ def ids(tensor):
     return np.array([[each.decode() if isinstance(each, bytes) else each for each in row] for row in tensor.numpy()])
 
 
-def test_users_get_what_recommend_returns(exported):
-    recommender, users, _, no_item, signatures = exported
-    expected = recommender.recommend(users, topn=22)
-    for name in ("users", "serving_default"):
-        found = signatures[name](users=given(users))
-        np.testing.assert_array_equal(ids(found["items"]), expected.items)
-        is_item = expected.items != no_item
-        assert 0 < is_item.sum() < is_item.size
-        np.testing.assert_allclose(found["scores"].numpy()[is_item], expected.scores[is_item], rtol=1e-5, atol=1e-5)
-        assert (found["scores"].numpy()[~is_item] == models.PADDING_SCORE).all()
-        assert np.isneginf(expected.scores[~is_item]).all()
+def served(signatures, no_item, **request):
+    """Returns the answer of the signature that takes these ids, with lists padded."""
+    prefix = "filtered_" if "only" in request else "excluding_" if "exclude" in request else ""
+    inputs = {"exclude": []} | request if "only" in request else request
+    for name, lists in inputs.items():
+        if name != "users":
+            lists = lists if lists and isinstance(lists[0], list) else [lists]
+            longest = 1 + max(map(len, lists))
+            lists = [[*each, *[no_item] * (longest - len(each))] for each in lists]
+        inputs = {**inputs, name: given(lists)}
+    return signatures[prefix + ("users" if "users" in request else "histories")](**inputs)
 
 
-def test_histories_get_what_recommend_returns(exported):
-    recommender, _, items, no_item, signatures = exported
-    histories = [items[:3], [], [items[20]]]
-    padded = [items[:3], [no_item] * 3, [items[20], no_item, "new" if no_item == "" else 999]]
-    expected = recommender.recommend(histories=histories, topn=22)
-    found = signatures["histories"](histories=given(padded))
+@pytest.mark.parametrize("name", REQUESTS)
+def test_exports_answer_as_recommend_does(exported, name):
+    recommender, users, items, no_item, signatures, _ = exported
+    request = REQUESTS[name](users, items, *(("nobody", "new") if no_item == "" else (7, 999)))
+    found, expected = served(signatures, no_item, **request), recommender.recommend(**request, topn=22)
     np.testing.assert_array_equal(ids(found["items"]), expected.items)
-    assert not set(items[:3]) & set(expected.items[0])
-    groups = GROUPS[1][[[items.index(each) for each in row[:3]] for row in expected.items[[0, 2]].tolist()]]
-    assert (groups == [[0], [3]]).all()
+    is_item = expected.items != no_item
+    assert not is_item.all() and is_item.any() == (name != "no choice")
+    np.testing.assert_allclose(found["scores"].numpy()[is_item], expected.scores[is_item], rtol=1e-5, atol=1e-5)
+    assert (found["scores"].numpy()[~is_item] == models.PADDING_SCORE).all()
+    assert np.isneginf(expected.scores[~is_item]).all()
+    vectors = recommender.user_vectors(request.get("users"), histories=request.get("histories"))
+    np.testing.assert_allclose(found["vectors"], vectors, rtol=1e-5, atol=1e-5)
 
 
-def test_filters_are_those_of_recommend(exported):
-    recommender, users, items, no_item, signatures = exported
-    exclude, only = [[items[3], items[5], no_item]] * 2, [[no_item] * 4, [*items[1:4], no_item]]
-    allowed = [[*items[:3], items[4], *items[6:]], items[1:3]]
-    found = signatures["filtered_users"](users=given(users[:2]), exclude=given(exclude), only=given(only))
-    expected = recommender.recommend(users[:2], topn=22, exclude=exclude[0][:2], only=allowed)
-    np.testing.assert_array_equal(ids(found["items"]), expected.items)
-    histories = [items[20:22]] * 2
-    for_all = {"exclude": given(exclude[:1]), "only": given([[no_item]])}
-    found = signatures["filtered_histories"](histories=given(histories), **for_all)
-    expected = recommender.recommend(histories=histories, topn=22, exclude=exclude[0][:2])
-    np.testing.assert_array_equal(ids(found["items"]), expected.items)
+def test_the_default_signature_is_that_of_users(exported):
+    _, users, _, _, signatures, _ = exported
+    found, expected = (signatures[name](users=given(users))["items"] for name in ("serving_default", "users"))
+    np.testing.assert_array_equal(found, expected)
 
 
-def test_unknown_users_get_what_users_without_items_get(exported):
-    recommender, users, _, no_item, signatures = exported
-    unknown = "nobody" if no_item == "" else 7
-    found = signatures["users"](users=given([users[0], unknown]))
-    np.testing.assert_array_equal(ids(found["items"])[1], recommender.recommend(histories=[[]], topn=22).items[0])
+def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
+    recommender, users, items, no_item, *_ = exported
+    nobody, new = ("nobody", "new") if no_item == "" else (7, 999)
+    empty = recommender.recommend(histories=[[]], topn=24)
+    assert set(empty.items[0]) == set(items)
+    for request in ({"users": [nobody]}, {"histories": [[new]]}):
+        np.testing.assert_array_equal(recommender.recommend(**request, topn=24).items, empty.items)
+        for filters in ({"only": [new]}, {"only": []}, {"only": [[]]}):
+            assert (recommender.recommend(**request, **filters).items == no_item).all()
+        for filters in ({"exclude": [new]}, {"exclude": []}, {"exclude": [[]]}):
+            assert (recommender.recommend(**request, topn=24, **filters).items == empty.items).all()
+    first, last = recommender.recommend([users[0], nobody, users[3]], topn=5).items[[0, 2]]
+    assert first.tolist() == recommender.recommend([users[0]], topn=5).items[0].tolist()
+    assert last.tolist() == recommender.recommend([users[3]], topn=5).items[0].tolist()
+
+
+def test_inputs_of_wrong_shapes_are_errors_and_do_not_end_the_process(exported):
+    *_, folder = exported
+    assert helpers.check_run("tests/serving/wrong_shapes.py", folder).splitlines()[-1] == "[]"
 
 
 def test_vectors_search_the_catalog(exported):
-    recommender, users, items, _, signatures = exported
+    recommender, users, items, _, signatures, _ = exported
     catalog = signatures["item_vectors"]()
     assert [each.decode() if isinstance(each, bytes) else each for each in catalog["items"].numpy().tolist()] == items
-    vectors = signatures["users"](users=given(users[:5]))["vectors"]
-    similarities = vectors @ tf.transpose(catalog["vectors"])
-    np.testing.assert_allclose(similarities / 0.2, recommender.predict(np.arange(5)), rtol=1e-5, atol=1e-5)
+    vectors = recommender.item_vectors()
+    np.testing.assert_array_equal(vectors, catalog["vectors"])
+    everyone = recommender.user_vectors()
+    assert everyone.dtype == vectors.dtype == np.float32
+    np.testing.assert_allclose(everyone @ vectors.T, recommender.predict(np.arange(24)), rtol=1e-5, atol=1e-5)
+    nearest = index.Index(ndim=vectors.shape[1], metric="ip", dtype="f32")
+    nearest.add(np.arange(24), vectors)
+    for request in ({"users": users[3:9]}, {"histories": [items[:3], [], items[20:21]]}):
+        expected = recommender.recommend(**request, topn=5, exclude_seen=False)
+        matches = nearest.search(recommender.user_vectors(**request), 5, exact=True)
+        np.testing.assert_array_equal(recommender.interactions_.item_ids[matches.keys.astype(int)], expected.items)
+        np.testing.assert_allclose(1.0 - matches.distances, expected.scores, rtol=1e-5, atol=1e-5)
 
 
 def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_path):
-    recommender, users, items, no_item, _ = exported
+    recommender, users, items, no_item, *_ = exported
     folder = recommender.export(tmp_path, topn=100, exclude_seen=False, version=7)
     found = tf.saved_model.load(str(folder)).signatures["users"](users=given(users))
     assert all(sorted(row) == sorted(items) for row in ids(found["items"]).tolist())

@@ -252,10 +252,17 @@ def test_a_user_gets_what_the_own_items_in_order_get(fitted, tmp_path):
 
 def test_the_latest_items_are_held_out(fitted):
     everything = walks(80)
-    recommender = recommendation.Recommender(**{**SMALL, "softmax_epochs": 1}, refit=False).fit(everything)
-    before, _ = recommendation.hold_out(everything, items=0.1, by="time")
-    assert (recommender.interactions_.matrix != before.matrix).nnz == 0
-    assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
+    before, latest = recommendation.hold_out(everything, items=0.1, by="time")
+    options = {**SMALL, "softmax_epochs": 1, "refit": False}
+    by_fit, given = (
+        recommendation.Recommender(**options).fit(data, validation=validation)
+        for data, validation in ((everything, None), (before, latest))
+    )
+    assert by_fit.history_ == given.history_
+    for recommender in (fitted, by_fit, given):  # with the latest items in the users' sequences
+        histories = [[each for each in row if each >= 0] for row in everything.latest([3, 7], 20)[0].tolist()]
+        expected, found = recommender.recommend(histories=histories), recommender.recommend([3, 7])
+        np.testing.assert_array_equal(found.items, expected.items)
 
 
 @pytest.mark.slow

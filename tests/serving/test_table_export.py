@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
+from tests.serving import wrong_shapes
 from tfr_smooth import models, serving
 from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, infer_columns
 from tfr_smooth.serving.ranker_inputs import RankerInputs
@@ -79,6 +80,7 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     ]
     for name in ("predict", "tensorflow/serving/predict"):
         np.testing.assert_allclose(signatures[name](inputs=tf.constant(lists))["outputs"], masked, **CLOSE)
+    assert wrong_shapes.accepted(str(path)) == []
 
 
 def matrix_model(matrix):

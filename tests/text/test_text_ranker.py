@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from sklearn.base import clone
 
+from tests.serving import wrong_shapes
 from tests.text.conftest import LENGTHS, both_interactions, few_families, write_checkpoint
 from tfr_smooth import evaluation, losses, text
 
@@ -63,6 +64,7 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     query, documents = tf.constant([rows["query"].iloc[0]] * 2), tf.constant([rows["text"].tolist()] * 2)
     found = signature(query=query, documents=documents)["scores"]
     np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
+    assert wrong_shapes.accepted(str(tmp_path / "export" / "1")) == []
 
 
 def test_a_clone_has_the_arguments(checkpoint):

@@ -12,6 +12,8 @@ from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
 # Scores of a block of users, which bounds memory: about 30 bytes each.
 _BLOCK = 2**22
+# Lines of printed recommendations.
+_SHOWN = 20
 
 
 class UserScorer(Protocol):
@@ -55,10 +57,21 @@ class TopItems(NamedTuple):
       >>> top = recommendation.top_items(lambda users: [[0.5, 0.25, 0.75]], interactions, [0], topn=3)
       >>> top.items.tolist(), top.scores.tolist()
       ([[2, 1, -1]], [[0.75, 0.25, -inf]])
+      >>> print(top)
+      2 (0.75), 1 (0.25)
     """
 
     items: np.ndarray
     scores: np.ndarray
+
+    def __str__(self) -> str:
+        """Returns a line per user, of the first ones, with the items and their scores."""
+        lines = []
+        for items, scores in zip(self.items[:_SHOWN].tolist(), self.scores[:_SHOWN].tolist(), strict=True):
+            pairs = [f"{item} ({score:.4g})" for item, score in zip(items, scores, strict=True) if score > -np.inf]
+            lines.append(", ".join(pairs) or "no items")
+        rest = len(self.items) - len(lines)
+        return "\n".join([*lines, *[f"and {rest:,} more"] * (rest > 0)])
 
 
 def top_items(
@@ -128,23 +141,68 @@ def top_items(
     return TopItems(items, values)
 
 
-def filter_of(name: str, items: Any, interactions: Interactions) -> Interactions | None:
+def places_of(name: str, ids: Any, known: np.ndarray) -> np.ndarray:
+    """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
+    ids, is_text = _listed(name, ids), known.dtype == object
+    for value in ids:
+        if isinstance(value, str) != is_text or not isinstance(value, (str, int, np.integer)):
+            expected = "strings" if is_text else "integers"
+            raise ValueError(f"`{name}` must be {expected}, as the ids of the training are, got {value!r}.")
+    places = {value: place for place, value in enumerate(known.tolist())}
+    return np.array([places.get(value, -1) for value in ids], np.int64)
+
+
+def history_items(histories: Any, item_ids: np.ndarray) -> np.ndarray:
+    """Returns the items of histories, int32 [histories, longest]; -1 for unknown items and after the last one."""
+    rows, items, lengths = _flat("histories", histories, item_ids)
+    padded = np.full([len(lengths), max(1, lengths.max(initial=0))], -1, np.int32)
+    padded[rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)] = items
+    return padded
+
+
+def filter_of(name: str, items: Any, item_ids: np.ndarray) -> Interactions | None:
     """Returns one list of ids, or one per user, as `top_items` takes them; None for None."""
     if items is None:
         return None
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise ValueError(f"`{name}` must be a list of ids, or one per user, got {items!r}.")
     items = list(items)
-    is_nested = any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
-    return lists_of(items if is_nested else [items], interactions)
+    is_nested = any(isinstance(value, Iterable) and not isinstance(value, (str, bytes)) for value in items)
+    rows, places, lengths = _flat(name, items if is_nested else [items], item_ids)
+    return _lists(rows, places, len(lengths), item_ids)
 
 
-def lists_of(lists: Iterable[Any], interactions: Interactions) -> Interactions:
-    """Returns lists of ids of items as the rows of interactions, with the catalog of others; times are the places."""
-    items = [interactions.item_indices(each) for each in lists]
-    rows = np.repeat(np.arange(len(items)), [len(each) for each in items])
-    pairs = rows, np.concatenate([np.zeros(0, int), *items])
-    return from_pairs(*pairs, np.arange(len(items)), interactions.item_ids, times=np.arange(len(rows)))
+def seen_items(asked: np.ndarray, known: Interactions) -> Interactions:
+    """Returns the items of users, given by their places [users], or of histories [histories, longest]; -1 has none."""
+    if asked.ndim == 2:
+        return _lists(np.repeat(np.arange(len(asked)), asked.shape[1]), asked.ravel(), len(asked), known.item_ids)
+    matrix = known.matrix[np.maximum(asked, 0)]
+    matrix.data[np.repeat(asked < 0, np.diff(matrix.indptr))] = 0.0
+    return Interactions(matrix, item_ids=known.item_ids)
+
+
+def blocks(count: int, num_items: int) -> Iterator[slice]:
+    """Yields slices of so many users that their scores of all items bound memory."""
+    size = max(1, _BLOCK // max(num_items, 1))
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _flat(name: str, lists: Any, item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the items of lists of ids: their lists and places, -1 for unknown ones, and the lengths of the lists."""
+    lists = [_listed(name, ids) for ids in _listed(name, lists)]
+    lengths = np.array([len(ids) for ids in lists], np.int64)
+    places = places_of(name, [value for ids in lists for value in ids], item_ids)
+    return np.repeat(np.arange(len(lists)), lengths), places, lengths
+
+
+def _listed(name: str, ids: Any) -> list[Any]:
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ValueError(f"`{name}` must be a list of ids, got {ids!r}.")
+    return list(ids)
+
+
+def _lists(rows: np.ndarray, items: np.ndarray, count: int, item_ids: np.ndarray) -> Interactions:
+    return from_pairs(rows[items >= 0], items[items >= 0], np.arange(count), item_ids)
 
 
 def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
@@ -180,10 +238,8 @@ class CatalogOrder:
         self, scorer: CatalogScorer, users: np.ndarray, hidden: Callable[[slice], np.ndarray] | None
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
-        size = max(1, _BLOCK // max(len(self._rank), 1))
         score: Any = getattr(scorer, "predict", scorer)
-        for start in range(0, len(users), size):
-            block = slice(start, min(start + size, len(users)))
+        for block in blocks(len(users), len(self._rank)):
             scores = self._checked(score(users[block]), users[block])
             keys = self._keys(scores)
             if hidden is not None:

@@ -139,6 +139,16 @@ class CatalogFactors(Scorer):
             factors[users] = tf.reduce_mean(tf.norm(others, axis=1)) * direction
             self._users.factors.assign(factors)
 
+    def set_sequences(self, interactions: Interactions) -> None:
+        """Sets the latest items of users, for a model of sequences.
+
+        Args:
+          interactions: The interactions, with the users and items of the model.
+        """
+        if self._sequences is not None:
+            items, _ = interactions.latest(np.arange(interactions.num_users), self._sequences.num_features)
+            self._users.set_features(items, interactions.items_per_user > 0)
+
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Returns the scores of all items, or of candidates; in the training of sequences, vectors.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,11 +18,12 @@ from tfr_smooth._estimator import Estimator, digest, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
+from tfr_smooth.recommendation.baselines import Popularity
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
 from tfr_smooth.recommendation.ids import ids_after, indices_of
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.stages import RecommenderTraining
+from tfr_smooth.recommendation.stages import RecommenderTraining, Trained, measure_of
 
 
 class Recommender(Estimator):
@@ -77,7 +79,7 @@ class Recommender(Estimator):
       **loss_options: Hyperparameters of a loss given by its name.
 
     Attributes:
-      interactions_: The interactions of the training.
+      interactions_: The interactions of the training and the validation, the items that users have.
       model_: The trained `CatalogFactors`.
       history_: The training loss and, with held-out items, the measure of each epoch of both stages, by name.
       best_epoch_: Index of the selected epoch; None without validation.
@@ -224,13 +226,27 @@ class Recommender(Estimator):
         options: dict[str, Any] = {"tables": found, "start": start, "callbacks": callbacks, "data": digest(content)}
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(train, validation, **options)
+        if start is None and any(table is not None for table in found.values()):
+            self._compare_with_popularity(first, train, validation)
         if validation is not None and p["refit"]:
             train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
         trained.model.set_typical(train.items_per_user == 0)
-        self.model_, self.interactions_ = trained.model, train
+        trained.model.set_sequences(whole)
+        self.model_, self.interactions_ = trained.model, whole
         self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in found.items() if table is not None}
         return self
+
+    def _compare_with_popularity(self, first: Trained, train: Interactions, validation: Interactions | None) -> None:
+        """Warns if popularity ranks the held-out items better, as it may with towers."""
+        if validation is None or first.best_epoch is None:
+            return
+        measure = measure_of(self._params["select_by"])
+        result = evaluation.evaluate(Popularity().fit(train), validation, seen=train, measures=measure)
+        popular, own = result.means[measure].mean, first.history[f"val_{measure}"][first.best_epoch]
+        if own < popular:
+            message = f"{measure} on the held-out items is {own:.4f}, and {popular:.4f} by popularity."
+            warnings.warn(message, stacklevel=4)
 
     def update(self, interactions: Interactions, **options: Any) -> Self:
         """Continues the training with further interactions, such as those of a new day, with the same arguments.
@@ -288,44 +304,87 @@ class Recommender(Estimator):
         only: Any = None,
         exclude_seen: bool = True,
     ) -> catalog_order.TopItems:
-        """Returns the best items of users.
+        """Returns the best items of users, as exports of `export` do.
 
         Args:
-          users: Ids of users of the training, [users]. Users without items get what an empty history gets, or the items
-            for their row of a table of users.
+          users: Ids of users, [users]. Unknown users and, without a table of users, those without items get what an
+            empty history gets.
           histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
-            not in the training, the latest item last; see `CatalogFactors.history_vectors`.
+            not in the training, the latest item last; see `CatalogFactors.history_vectors`. Unknown items are ignored.
           topn: Items per user, >= 1.
           exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
-          only: Ids of the items to choose from, such as those in stock, in the same form. None: all items.
-          exclude_seen: Whether to exclude the items that the recommender was trained with, or those of the histories.
+          only: Ids of the items to choose from, such as those in stock, in the same form. An empty list allows no item;
+            None allows all, also those of a table of items that nobody has.
+          exclude_seen: Whether to exclude the items of `interactions_`, or those of the histories.
 
         Returns:
           The ids of the items, [users, topn], best first, and their scores. With fewer items to choose from than
-          `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf.
+          `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf. `print` shows a line per
+          user.
 
         Raises:
-          ValueError: If a user or item is unknown, not one of `users` and `histories` is given, or `topn` is out of
-            range.
+          ValueError: If ids are integers where those of the training are strings, or the reverse, not one of `users`
+            and `histories` is given, or `topn` is out of range.
         """
-        self._fitted()
-        if (users is None) == (histories is None):
-            got = "none" if users is None else "both"
-            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
-        model = self.model_
-        if histories is None:
-            seen, scorer = self.interactions_, cast(catalog_order.CatalogScorer, self)
-            indices = seen.user_indices(users)
-        else:
-            seen = catalog_order.lists_of(histories, self.interactions_)
-            longest = max(1, int(seen.items_per_user.max(initial=0)))
-            vectors = lambda users: model.history_vectors(seen.latest(users, longest)[0])  # noqa: E731
-            scorer = lambda users: model.vector_scores(vectors(users)).numpy()  # noqa: E731
-            indices = np.arange(seen.num_users)
+        if users is None and histories is None:
+            raise ValueError("One of `users` and `histories` must be given, got none.")
+        asked, catalog, known = self._asked(users, histories), self.item_vectors(), self.interactions_
         given = {"exclude": exclude, "only": only}
-        filters = {name: catalog_order.filter_of(name, each, self.interactions_) for name, each in given.items()}
+        filters = {name: catalog_order.filter_of(name, items, known.item_ids) for name, items in given.items()}
         options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
-        return self._with_ids(catalog_order.top_items(scorer, seen, indices, **options))
+        seen, scorer = catalog_order.seen_items(asked, known), lambda rows: self._vectors(asked[rows]) @ catalog.T
+        return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(asked)), **options))
+
+    def user_vectors(self, users: Any = None, *, histories: Any = None) -> np.ndarray:
+        """Returns the vectors of users, the queries of an index of `item_vectors`.
+
+        Args:
+          users: Ids of users, [users], as for `recommend`. None: all users, in the order of `interactions_.user_ids`.
+          histories: Instead of `users`, histories as for `recommend`.
+
+        Returns:
+          float32 [users, size]; the inner product with the vector of an item is its score. The size is `dim`, and with
+          biases one more: the last component multiplies that of the item, its bias.
+
+        Raises:
+          ValueError: If `users` and `histories` are given, or ids are invalid as for `recommend`.
+
+        Time of histories: see `CatalogFactors.history_vectors`.
+        """
+        asked = self._asked(users, histories)
+        blocks = catalog_order.blocks(len(asked), self.interactions_.num_items)
+        return np.concatenate([self._vectors(asked[:0]), *(self._vectors(asked[block]) for block in blocks)])
+
+    def item_vectors(self) -> np.ndarray:
+        """Returns the vectors of the items, the content of an index of nearest neighbors by inner product.
+
+        Returns:
+          float32 [items, size], in the order of `interactions_.item_ids`; see `user_vectors`.
+
+        Raises:
+          ValueError: If the recommender is not fitted.
+        """
+        return self._fitted().item_vectors().numpy()
+
+    def _asked(self, users: Any, histories: Any) -> np.ndarray:
+        """Returns the indices of users [users], or of items of histories [histories, longest]; -1 if unknown."""
+        self._fitted()
+        known = self.interactions_
+        if users is not None and histories is not None:
+            raise ValueError("One of `users` and `histories` must be given, got both.")
+        if histories is not None:
+            return catalog_order.history_items(histories, known.item_ids)
+        return np.arange(known.num_users) if users is None else catalog_order.places_of("users", users, known.user_ids)
+
+    def _vectors(self, asked: np.ndarray) -> np.ndarray:
+        model = self.model_
+        if asked.ndim == 2:
+            vectors = model.history_vectors(tf.constant(asked, tf.int32)).numpy()
+        else:
+            vectors = model.user_vectors(tf.constant(np.maximum(asked, 0), tf.int32)).numpy()
+            if (asked < 0).any():
+                vectors[asked < 0] = model.history_vectors(tf.constant([[-1]]))
+        return vectors / model.get_config()["temperature"]
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.
@@ -341,7 +400,7 @@ class Recommender(Estimator):
           ValueError: If an item is unknown, or `topn` is out of range.
         """
         model, indices = self._fitted(), self.interactions_.item_indices(items)
-        seen = catalog_order.lists_of([[each] for each in self.interactions_.item_ids[indices]], self.interactions_)
+        seen = catalog_order.seen_items(indices[:, np.newaxis], self.interactions_)
         scorer = lambda rows: model.item_cosines(indices[rows]).numpy()  # noqa: E731
         return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(indices)), topn=topn))
 
@@ -352,7 +411,7 @@ class Recommender(Estimator):
     def evaluate(
         self, test: Interactions, *, measures: str | Iterable[str] = evaluation.DEFAULT_MEASURES
     ) -> evaluation.CatalogEvaluation:
-        """Ranks all items that the recommender was not trained with for each user with test items.
+        """Ranks all items that are not in `interactions_` for each user with test items.
 
         Args:
           test: The test items of users; all users and items must be known to the recommender.
@@ -381,25 +440,22 @@ class Recommender(Estimator):
 
         The signatures are
 
-        - "users", also the default one: "users", ids [batch]. Unknown users get recommendations that do not depend on
-          the user, like empty histories.
-        - "histories": "histories", ids of items [batch, longest], the latest last, padded by -1 or "". Unknown items
-          are ignored.
-        - "filtered_users" and "filtered_histories": also "exclude" and "only", ids of items [batch, any] or, for all
-          users, [1, any], padded by -1 or "": the items to exclude, and those to choose from. A row of `only` that is
-          empty or all padding allows all items, and unknown items are ignored.
-        - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, size], for an index of nearest
-          neighbors such as ScaNN or FAISS, with the inner product as similarity.
+        - "users", also the default one: "users", ids [batch].
+        - "histories": "histories", ids of items [batch, longest], the latest last, padded by -1 or "".
+        - "excluding_users" and "excluding_histories": also "exclude", ids of items [batch, any] or, for all users,
+          [1, any], padded by -1 or "".
+        - "filtered_users" and "filtered_histories": also "exclude" and, in the same form, "only".
+        - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, size], as of `item_vectors`.
 
         All but the last return "items", ids [batch, topn], best first, their "scores" [batch, topn], and the "vectors"
-        of the users [batch, size] that query such an index. The size is `dim`, and with biases one more. With fewer
-        items than `topn`, the last ids are -1 or "", and their scores `models.PADDING_SCORE`.
+        of the users [batch, size], as of `user_vectors`. With fewer items than `topn`, the last ids are -1 or "", and
+        their scores `models.PADDING_SCORE`. Unknown ids and empty lists mean what they mean in `recommend`.
 
         Args:
           path: The directory of the versions.
           topn: Items per user, >= 1; fewer if the catalog is smaller. None: the whole catalog.
-          exclude_seen: Whether to exclude the items of the training, which are then part of the export, or those of the
-            histories.
+          exclude_seen: Whether to exclude the items of `interactions_`, which are then part of the export, or those of
+            the histories.
           version: The version, >= 1. None: the next one.
           card: Further content of the model card, as for `serving.export_ranker`.
 

@@ -34,14 +34,7 @@ def export(
     servable = Servable(model, interactions, topn=topn, exclude_seen=exclude_seen)
 
     def write(folder: Path, number: int) -> None:
-        signatures = {
-            "serving_default": servable.users,
-            "users": servable.users,
-            "histories": servable.histories,
-            "filtered_users": servable.filtered_users,
-            "filtered_histories": servable.filtered_histories,
-            "item_vectors": servable.item_vectors,
-        }
+        signatures = {"serving_default": servable.functions["users"], **servable.functions}
         tf.saved_model.save(servable, os.fspath(folder), signatures=signatures)
         model_card.write(
             folder,
@@ -69,6 +62,10 @@ class Servable(tf.Module):
         self._topn, self._exclude_seen = topn, exclude_seen
         # In a function: with the model itself, Keras would also save all of its functions.
         self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.variables)
+        self._temperature = model.get_config()["temperature"]
+        items = tf.TensorSpec([None, None], tf.int32)
+        self._history_vectors = tf.function(model.history_vectors, input_signature=[items])  # traced once
+        self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)
         self.no_item = no_item(interactions.item_ids)
         if self.no_item in interactions.item_ids.tolist():
             raise ValueError(f"`item_ids` must not contain {self.no_item!r}, which is the id after the last item.")
@@ -78,49 +75,44 @@ class Servable(tf.Module):
         matrix = interactions.matrix
         self._seen = tf.Variable(matrix.indices.astype(np.int32), trainable=False)
         self._row_splits = tf.Variable(matrix.indptr.astype(np.int64), trainable=False)
+        item_dtype = _dtype(interactions.item_ids)
         users = tf.TensorSpec([None], _dtype(interactions.user_ids), name="users")
-        items = {
-            name: tf.TensorSpec([None, None], _dtype(interactions.item_ids), name=name)
-            for name in ("histories", "exclude", "only")
-        }
-        histories, *filters = items.values()
-        self.users = tf.function(self._users, input_signature=[users])
-        self.histories = tf.function(self._histories, input_signature=[histories])
-        self.filtered_users = tf.function(self._users, input_signature=[users, *filters])
-        self.filtered_histories = tf.function(self._histories, input_signature=[histories, *filters])
-        self.item_vectors = tf.function(self._item_vectors, input_signature=[])
+        histories, *filters = (
+            tf.TensorSpec([None, None], item_dtype, name=name) for name in ("histories", "exclude", "only")
+        )
+        self.functions = {"item_vectors": tf.function(self._item_vectors, input_signature=[])}
+        for count, prefix in enumerate(("", "excluding_", "filtered_")):
+            for name, function, spec in (("users", self._users, users), ("histories", self._histories, histories)):
+                signature = [spec, *filters[:count]]
+                self.functions[f"{prefix}{name}"] = tf.function(function, input_signature=signature)
 
     # A server does not check the ranks of inputs, and operations on ragged tensors end the process for others.
     def _users(self, users: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         rows = self._user_table.lookup(tf.ensure_shape(users, [None]))
-        is_known = rows >= 0
-        rows = tf.maximum(rows, 0)
-        seen = tf.gather(tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False), rows)
-        seen = tf.where(is_known[:, tf.newaxis], seen.to_tensor(-1), -1)
-        # Unknown users get what users without items get.
-        model = self._model_of()
-        unknown = model.history_vectors(tf.constant([[-1]]))
-        vectors = tf.where(is_known[:, tf.newaxis], model.user_vectors(rows), unknown)
+        is_known, rows = rows[:, tf.newaxis] >= 0, tf.maximum(rows, 0)
+        seen = tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False)
+        seen = tf.where(is_known, tf.gather(seen, rows).to_tensor(-1), -1)
+        vectors = tf.where(is_known, self._model_of().user_vectors(rows), self._unknown)
         return self._best(vectors, seen, exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = self._items(histories)
-        return self._best(self._model_of().history_vectors(items), items, exclude, only)
+        return self._best(self._history_vectors(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
         return {"items": self._item_ids[:-1], "vectors": self._model_of().item_vectors()}
 
     def _best(self, vectors: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
         scores = self._model_of().vector_scores(vectors)
-        if self._exclude_seen:
-            scores = tf.where(self._among(seen), PADDING_SCORE, scores)
-        if exclude is not None:
-            allowed = self._among(self._items(only))
-            allowed |= tf.reduce_all(tf.equal(only, self.no_item), axis=1, keepdims=True)
-            scores = tf.where(self._among(self._items(exclude)) | ~allowed, PADDING_SCORE, scores)
+        hidden = [self._among(seen)] if self._exclude_seen else []
+        hidden += [] if exclude is None else [self._among(self._items(exclude))]
+        hidden += [] if only is None else [~self._among(self._items(only))]
+        for mask in hidden:
+            # Fails for another number of lists than that of users or one.
+            scores = tf.where(tf.broadcast_to(mask, tf.shape(scores)), PADDING_SCORE, scores)
         best, items = tf.math.top_k(scores, self._topn)
         items = tf.where(best > PADDING_SCORE, items, self._item_ids.shape[0] - 1)
-        return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors}
+        return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors / self._temperature}
 
     def _items(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns the indices of items, given by their ids [batch, longest]; -1 for unknown ones."""

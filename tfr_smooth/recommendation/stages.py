@@ -143,7 +143,7 @@ class RecommenderTraining:
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
-                measure = "ndcg_cut_20" if p["select_by"] == "last" else p["select_by"]
+                measure = measure_of(p["select_by"])
                 watched = training.Validation(
                     functools.partial(_quality, train=train, validation=validation, measure=measure),
                     monitor=measure,
@@ -231,6 +231,11 @@ class RecommenderTraining:
             return dataset if prefix else dataset.map(_without_offsets)
 
         return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
+
+
+def measure_of(select_by: str) -> str:
+    """Returns the measure of the validation."""
+    return "ndcg_cut_20" if select_by == "last" else select_by
 
 
 def _quality(model: CatalogFactors, *, train: Interactions, validation: Interactions, measure: str) -> dict[str, float]:

@@ -37,6 +37,9 @@ def export(
 
     def score(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
         query, documents = tf.ensure_shape(query, [None]), tf.ensure_shape(documents, [None, None])  # unchecked before
+        message = "`documents` must have a list for each query."
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(query), tf.shape(documents)[0], message)]):
+            query = tf.identity(query)
         ids = inputs.from_tokens(tokenize(query), tokenize(tf.reshape(documents, [-1])), tf.shape(documents))
         return {"scores": model(ids, training=False)}
 
