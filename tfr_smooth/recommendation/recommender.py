@@ -36,7 +36,7 @@ class Recommender(Estimator):
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
-      item_bias: Whether the score of each item has a trained bias. Items with a table have none.
+      item_bias: Whether the score of each item has a trained bias. With a table, new items have none.
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
         with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
@@ -59,8 +59,6 @@ class Recommender(Estimator):
       refit: Whether to train again with all items.
       kinds: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
         or "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`.
-      id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
-        the vector of their features.
       history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
         "sequence": by causal self-attention in their order, as in SASRec (Kang and McAuley, ICDM 2018), with two blocks
         and one head, on the vectors of the items. Each position of a sequence predicts the next item. The interactions
@@ -124,7 +122,6 @@ class Recommender(Estimator):
         validation_fraction: float = 0.1,
         refit: bool = True,
         kinds: Mapping[str, str] | None = None,
-        id_factors: bool = False,
         history_items: str | None = None,
         history_length: int = 50,
         dropout: float = 0.2,
@@ -156,14 +153,14 @@ class Recommender(Estimator):
         checkpoint_dir: str | os.PathLike[str] | None = None,
         callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     ) -> Self:
-        """Trains the factors, or the encoders of tables.
+        """Trains the factors, and the encoders of tables.
 
         Args:
           interactions: The items of each user; their weights are the labels.
           items: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
             per item, whose columns may be numbers with missing values, categories, booleans, dates, ids, sets, texts
-            and vectors. The vectors of items are then those of an encoder of the columns, also for items without
-            interactions, which may be only in the table. None for factors.
+            and vectors. The vector of an item is then the output of an encoder of the columns plus a factor, or the
+            output alone for items without interactions, which may be only in the table. None for factors only.
           users: The same for users.
           item_id: The column of `items` with the ids.
           user_id: The column of `users` with the ids.

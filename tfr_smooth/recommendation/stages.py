@@ -26,7 +26,7 @@ from tfr_smooth.recommendation.tables import Table
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
 _LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
 _LEAST |= {"history_length": 1}
-_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
+_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
 
 
 class Trained(NamedTuple):
@@ -66,7 +66,7 @@ class RecommenderTraining:
         for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
         _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
-        for name in ("item_bias", "id_factors", "refit"):
+        for name in ("item_bias", "refit"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         if params["history_items"] is not None:
@@ -174,7 +174,6 @@ class RecommenderTraining:
             if layers:
                 raise ValueError(f"`propagation_layers` must be 0 with tables, got {layers}.")
             options[name] = table.encoder(name, self._params[name], options["dim"], options["seed"])
-            options["item_bias"] &= what != "items"
         if layers:
             return PropagatedFactors(train, layers, **options)
         if self._params["history_items"] is not None:
