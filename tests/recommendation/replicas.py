@@ -35,7 +35,7 @@ def main(folder, name):
         "negatives": {"negatives": 5},
         "hard_negatives": {"hard_negatives": 10},
         "graph": {"propagation_layers": 2, "negatives": 5},
-        "table": {"id_factors": True},
+        "table": {},
         "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
     }
     table = {"item": list(range(40)), "number": random.normal(size=40)}

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
-from tfr_smooth import recommendation
+from tfr_smooth import losses, recommendation
 from tfr_smooth.recommendation.tables import TableEncoder
 
 SMALL = {
@@ -62,25 +62,70 @@ def fitted(cold):
 def test_vectors_are_the_outputs_of_the_encoders_for_the_features():
     users, items = np.random.RandomState(0).rand(2, 5, 3).astype(np.float32)
     layers = [TableEncoder(encoder(2), num_features=3, vectors=[[0, 3]]) for _ in range(2)]
-    options = {"similarity": "dot", "temperature": 0.5, "id_factors": True}
+    options = {"similarity": "dot", "temperature": 0.5, "item_bias": True}
     model = recommendation.CatalogFactors(
         num_users=5, num_items=5, user_encoder=layers[0], item_encoder=layers[1], **options
     )
     seen = np.eye(5)
     seen[:, 2] = seen[4] = 0.0
     model.set_features(recommendation.Interactions(seen), users=users, items=items)
-    assert len(model.trainable_variables) == 6
+    assert len(model.trainable_variables) == 7
     kernel = layers[0].get_weights()[0].astype(np.float64)  # both have the same seed
-    vectors = [users @ kernel, items @ kernel]
-    for table, known, each in zip((model._users, model._items), (seen.any(1), seen.any(0)), vectors, strict=True):
-        factors = np.random.RandomState(1).rand(5, 2)
+    outputs = [users @ kernel, items @ kernel]
+    factors = np.random.RandomState(1).rand(5, 2)
+    vectors = [own + factors * known[:, None] for own, known in zip(outputs, (seen.any(1), seen.any(0)), strict=True)]
+    for table in (model._users, model._items):
         table.factors.assign(factors)
-        each += factors * known[:, None]
-    expected = vectors[0] @ vectors[1].T / 0.5
+    biases = np.arange(5.0)
+    model._items.bias.assign(biases)
+    expected = vectors[0] @ vectors[1].T / 0.5 + biases * seen.any(0)
     np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]], rtol=1e-5)
     inputs = {"users": [4], "items": [[2, 0]], "offsets": [[0.0, 1.0]]}
     candidates = model({name: tf.constant(value) for name, value in inputs.items()})
     np.testing.assert_allclose(candidates, expected[[4]][:, [2, 0]] + [[0.0, 1.0]], rtol=1e-5)
+
+
+def known_and_new(**options):
+    """Returns a model of 40 users and 200 items, of which every fourth is new, with factors."""
+    features = np.random.RandomState(0).rand(200, 3).astype(np.float32)
+    sizes = {"num_users": 40, "num_items": 200, "dim": 2}
+    model = recommendation.CatalogFactors(**sizes, item_encoder=TableEncoder(encoder(2), num_features=3), **options)
+    is_new = np.arange(200) % 4 == 0
+    model.set_features(recommendation.Interactions(np.tile(~is_new, [40, 1])), items=features)
+    model._items.factors.assign(np.ones([200, 2]))
+    return model, is_new
+
+
+def test_a_random_fifth_of_the_items_has_no_factors_in_a_training_step():
+    model, is_new = known_and_new(similarity="dot", temperature=1.0)
+    optimizer = tf.keras.optimizers.SGD()
+    model.compile(optimizer)
+    users = tf.constant([3])
+    own = model.user_vectors(users).numpy().sum()
+    parts = []
+    for step in (0, 0, 1):
+        optimizer.iterations.assign(step)
+        parts.append((model(users) - model(users, training=True)).numpy()[0] / own)
+    assert np.abs(parts[0] - parts[0].round()).max() < 1e-4
+    assert 0.1 < parts[0].round()[~is_new].mean() < 0.3 and not parts[0].round()[is_new].any()
+    np.testing.assert_array_equal(parts[0], parts[1])
+    assert 0.2 < (parts[2].round() != parts[0].round())[~is_new].mean() < 0.45
+
+
+@pytest.mark.parametrize("places", [None, np.arange(50)], ids=["catalog", "candidates"])
+def test_items_without_interactions_are_no_negatives(places):
+    model, is_new = known_and_new()
+    model.compile("sgd", losses.SoftmaxLoss())
+    users, chosen = np.arange(2), np.arange(200) if places is None else places
+    scores, labels = np.random.RandomState(2).rand(2, 2, len(chosen)).astype(np.float32)
+    labels[:, is_new[chosen]] = 0.0
+    inputs = tf.constant(users)
+    if places is not None:
+        inputs = {"users": inputs, "items": tf.constant([chosen] * 2), "offsets": tf.zeros([2, len(chosen)])}
+    found = [model.compute_loss(inputs, tf.constant(labels), scores + rise * is_new[chosen]) for rise in (0.0, 9.0)]
+    np.testing.assert_array_equal(*found)
+    expected = losses.SoftmaxLoss()(labels[:, ~is_new[chosen]], scores[:, ~is_new[chosen]])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
 
 
 def test_a_training_that_continues_starts_with_the_trained_encoders():
@@ -126,6 +171,7 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
     top = recommender.recommend(cold.user_ids, topn=2)
     found = recommender.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
     assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8
+    assert (recommender.interactions_.users_per_item == 0)[found].mean() > 0.5  # most of the group that is left
 
 
 def test_a_warning_says_that_popularity_is_better():
@@ -141,12 +187,12 @@ def test_a_warning_says_that_popularity_is_better():
 
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
-    options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5, "id_factors": True}
+    options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
     recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())
     recommender.fit(cold, users=table(name="user", prefix=""), items=table())
     assert max(recommender.history_["val_ndcg_cut_20"]) > 0.6 and of_cold_items(recommender, 24) > 0.9
-    known = recommender.model_._items._known.numpy()[:, 0]
-    np.testing.assert_array_equal(known, recommender.interactions_.users_per_item > 0)
+    has_factor = recommender.model_._items.has_factor.numpy()[:, 0]
+    np.testing.assert_array_equal(has_factor, recommender.interactions_.users_per_item > 0)
 
 
 @pytest.mark.slow
@@ -193,9 +239,3 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
 def test_errors_name_the_argument(cold, options, tables, message):
     with pytest.raises(ValueError, match=message):
         recommendation.Recommender(**SMALL, **options).fit(cold, **tables)
-
-
-def test_items_with_an_encoder_have_no_bias():
-    options = {"num_users": 2, "num_items": 3, "item_encoder": TableEncoder(encoder(64), num_features=4)}
-    with pytest.raises(ValueError, match="`item_bias` must be False with `item_encoder`, got True"):
-        recommendation.CatalogFactors(item_bias=True, **options)

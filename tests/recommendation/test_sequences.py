@@ -281,7 +281,7 @@ def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
 def test_items_may_have_tables():
     place = 2.0 * np.pi * np.arange(20) / 20.0
     table = {"item": list(range(20)), "x": list(np.sin(place)), "y": list(np.cos(place))}
-    options = {**SMALL, "softmax_epochs": 2, "id_factors": True}
+    options = {**SMALL, "softmax_epochs": 2}
     recommender = recommendation.Recommender(**options).fit(walks(40), items=table)
     forward, backward = recommender.recommend(histories=[[3, 4, 5], [5, 4, 3]], topn=20, exclude_seen=False).scores
     assert np.abs(forward - backward).max() > 1e-3

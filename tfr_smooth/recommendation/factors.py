@@ -22,13 +22,20 @@ SIMILARITIES = ("cosine", "dot")
 # Of the gradient ascent of `history_vectors`. On MovieLens-1M, more steps change NDCG by less than 0.001.
 _STEPS, _MOMENTUM = 20, 0.9
 
+# The part of the users and items with an encoder that have its output alone in a training step. On MovieLens-100K, more
+# helps neither known nor new items.
+_WITHOUT_FACTORS = 0.2
+
 
 @_serialization.register
 class CatalogFactors(Scorer):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
-    The vectors p and q are factors, one per user and item, or outputs of encoders for their features (two towers). An
-    item without interactions then has a vector, too. The biases b are optional.
+    The vectors p and q are factors, one per user and item, or, with encoders of their features (two towers), the sum of
+    the encoder's output and a factor. Users and items without interactions have the encoder's output
+    alone, without a bias. So does a random fifth of the others in each training step, as in DropoutNet (Volkovs, Yu and
+    Poutanen, NeurIPS 2017), which keeps the scores of both comparable. Items without interactions are no negatives
+    then: their scores are no part of the loss. The biases b are optional.
 
     Args:
       num_users: Number of users, >= 1.
@@ -36,14 +43,12 @@ class CatalogFactors(Scorer):
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Tau, the divisor of the similarities, > 0.
-      item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. Not with `item_encoder`. The
+      item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. The
         vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
-      user_encoder: The encoder of the features of users, instead of factors, as `Recommender` creates it for a table,
-        or of their latest items. None for factors.
+      user_encoder: The encoder of the features of users, as `Recommender` creates it for a table, or of their latest
+        items, without factors. None for factors only.
       item_encoder: The same for items.
-      id_factors: Whether users and items with an encoder that have interactions also have a factor, initially 0, which
-        is added to the vector of their features.
       name: Name of the model.
 
     Raises:
@@ -71,7 +76,6 @@ class CatalogFactors(Scorer):
         seed: int = 0,
         user_encoder: TableEncoder | SequenceEncoder | None = None,
         item_encoder: TableEncoder | None = None,
-        id_factors: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -83,17 +87,14 @@ class CatalogFactors(Scorer):
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "item_bias": _arguments.boolean("item_bias", item_bias),
             "seed": _arguments.integer("seed", seed, least=0),
-            "id_factors": _arguments.boolean("id_factors", id_factors),
         }
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, id_factors)
-        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, id_factors)
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder)
+        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder)
         if self._users.size != self._items.size:
             raise ValueError(
                 "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
                 f" None, got {self._users.size} for users and {self._items.size} for items."
             )
-        if item_bias and item_encoder is not None:
-            raise ValueError("`item_bias` must be False with `item_encoder`, got True.")
         if item_bias:
             self._items.add_bias()
         self._sequences = user_encoder if isinstance(user_encoder, SequenceEncoder) else None
@@ -105,7 +106,7 @@ class CatalogFactors(Scorer):
     def set_features(
         self, interactions: Interactions, *, users: np.ndarray | None = None, items: np.ndarray | None = None
     ) -> None:
-        """Sets the features that the encoders take, and which users and items have factors besides.
+        """Sets the features that the encoders take, and which users and items have interactions.
 
         Args:
           interactions: The interactions of the training.
@@ -154,23 +155,23 @@ class CatalogFactors(Scorer):
 
         Args:
           inputs: Indices of users, [batch], the inputs of `candidate_batches`, or those of `SequenceBatches`.
-          training: Whether to apply the dropout of sequences.
+          training: Whether to apply dropout: of sequences, and of the factors beside encoders.
 
         Returns:
           float32 [batch, items], or [batch, candidates], of which the offsets are a part; or the vectors of users
           before each item of sequences, [batch, length, size].
         """
+        # The number of the step, from which dropout follows, so that all replicas and a resumed training have the same.
+        step = self._step() if training else None
         if not isinstance(inputs, dict):
             # Keras calls saved models, and models under a strategy, with floats first.
-            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
+            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None, step))
         if self._sequences is not None:
-            step = getattr(getattr(self, "optimizer", None), "iterations", 0) if training else None
             vectors = self._sequences.outputs(inputs["items"], inputs["segments"], step)
             flat = self._of_users(tf.reshape(vectors, [-1, self._users.size]))
             return tf.reshape(flat, [-1, inputs["items"].shape[1], flat.shape[1]])
-        # All rows are equal. A replica without rows gets any items.
-        items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
-        return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
+        users, items = tf.cast(inputs["users"], tf.int32), _candidates(inputs["items"])
+        return self._scores(*self._vectors(users, items, step)) + inputs["offsets"]
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **options: Any) -> None:
         """Configures training like Keras's `compile`; sequences need one loss, which `compute_loss` computes."""
@@ -179,21 +180,32 @@ class CatalogFactors(Scorer):
         super().compile(optimizer, loss, **options)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Returns Keras's loss; each position of a sequence is a list of the catalog or of candidates."""
+        """Returns Keras's loss; each position of a sequence is a list, and new items with features are no part of it."""
         if self._sequences is not None:
-            is_position = tf.where(y >= 0)
-            positions = [tf.gather_nd(each, is_position) for each in (y_pred, y, x["weights"])]
-            positions[0] /= self._config["temperature"]
-            if "candidates" in x:
-                items = tf.reduce_max(x["candidates"], axis=0)
-                offsets = tf.where(items < 0, -np.inf, tf.reduce_max(x["offsets"], axis=0))
-                items = tf.maximum(items, 0)
-                vectors = self._of_items(self._items.vectors(items), items)
-            else:
-                vectors, offsets = self.item_vectors(), None
-            y_pred = catalog_loss(self._loss, positions[0], vectors, *positions[1:], offsets)[tf.newaxis]
+            y_pred = self._sequence_loss(x, y, y_pred)[tf.newaxis]
             y = tf.zeros_like(y_pred)
+        elif self._items.has_factor is not None:
+            has_factor = _chosen(self._items.has_factor, _candidates(x["items"]) if isinstance(x, dict) else None)
+            y = tf.where(has_factor[:, 0] > 0.0, y, -1.0)
         return super().compute_loss(x, y, y_pred, *args, **kwargs)
+
+    def _sequence_loss(self, inputs: dict[str, tf.Tensor], following: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the mean loss of the positions of `SequenceBatches` with these vectors."""
+        items, offsets = None, tf.zeros([self._config["num_items"]])
+        if "candidates" in inputs:
+            items = _candidates(inputs["candidates"])
+            is_item = tf.reduce_max(inputs["candidates"], axis=0) >= 0
+            offsets = tf.where(is_item, tf.reduce_max(inputs["offsets"], axis=0), -np.inf)
+        if self._items.has_factor is not None:
+            offsets = tf.where(_chosen(self._items.has_factor, items)[:, 0] > 0.0, offsets, -np.inf)
+        step = self._step()
+        of_items = self._of_items(self._items.vectors(items, step), items, step)
+        is_position = tf.where(following >= 0)
+        users, relevant, weights = (tf.gather_nd(each, is_position) for each in (vectors, following, inputs["weights"]))
+        return catalog_loss(self._loss, users / self._config["temperature"], of_items, relevant, weights, offsets)
+
+    def _step(self) -> Any:
+        return getattr(getattr(self, "optimizer", None), "iterations", 0)
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -301,21 +313,23 @@ class CatalogFactors(Scorer):
         }
         return cls(**{**config, **encoders})
 
-    def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
+    def _vectors(
+        self, users: tf.Tensor | None, items: tf.Tensor | None, step: Any = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of users and items, given by their indices; None: of all."""
-        return self._of_users(self._users.vectors(users)), self._of_items(self._items.vectors(items), items)
+        vectors = self._items.vectors(items, step)
+        return self._of_users(self._users.vectors(users, step)), self._of_items(vectors, items, step)
 
     def _of_users(self, factors: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users with these factors."""
         return self._with_last(self._normalized(factors))
 
-    def _of_items(self, factors: tf.Tensor, items: tf.Tensor | None) -> tf.Tensor:
+    def _of_items(self, factors: tf.Tensor, items: tf.Tensor | None, step: Any = None) -> tf.Tensor:
         """Returns the vectors of the items with these factors."""
         vectors = self._normalized(factors)
         if self._items.bias is None:
             return vectors
-        bias = self._config["temperature"] * tf.convert_to_tensor(self._items.bias)[:, tf.newaxis]
-        return tf.concat([vectors, bias if items is None else gather(bias, items)], axis=1)
+        return tf.concat([vectors, self._config["temperature"] * self._items.biases(items, step)], axis=1)
 
     def _with_last(self, vectors: tf.Tensor) -> tf.Tensor:
         """Appends the component 1 that multiplies the biases."""
@@ -329,7 +343,7 @@ class CatalogFactors(Scorer):
 
 
 class _Table(tf.keras.layers.Layer):
-    """Vectors of all users or items: factors, or the outputs of an encoder for their features, or their sum.
+    """Vectors of all users or items: factors, or an encoder's outputs for their features plus factors.
 
     Args:
       what: "users" or "items".
@@ -337,54 +351,67 @@ class _Table(tf.keras.layers.Layer):
       dim: Dimension of the factors.
       seed: Seed of the factors.
       encoder: See `CatalogFactors`.
-      id_factors: Whether there are factors with an encoder.
     """
 
-    def __init__(
-        self, what: str, count: int, dim: int, seed: int, encoder: TableEncoder | None, id_factors: bool
-    ) -> None:
+    def __init__(self, what: str, count: int, dim: int, seed: int, encoder: TableEncoder | None) -> None:
         super().__init__(name=what)
         if not isinstance(encoder, SequenceEncoder):
             _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
         self.encoder: Any = encoder
         self.factors: Any = None
-        self._known, self.bias, self.size = None, None, dim
+        self.has_factor, self.bias, self.size, self._seed = None, None, dim, seed
         self.built = True  # the constructor creates all weights
-        initializer: Any = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
+        constant: dict[str, Any] = {"initializer": "zeros", "trainable": False}
         if encoder is not None:
-            self.size, initializer, constant = encoder.size, "zeros", {"initializer": "zeros", "trainable": False}
+            self.size = encoder.size
             self._features = self.add_weight(name="features", shape=(count, encoder.num_features), **constant)
-            if id_factors and isinstance(encoder, TableEncoder):
-                self._known = self.add_weight(name="known", shape=(count, 1), **constant)
-        if encoder is None or self._known is not None:
+        if isinstance(encoder, TableEncoder):
+            self.has_factor = self.add_weight(name="has_factor", shape=(count, 1), **constant)
+        if not isinstance(encoder, SequenceEncoder):
+            initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
             self.factors = self.add_weight(name="factors", shape=(count, self.size), initializer=initializer)
 
     def add_bias(self) -> None:
         """Creates a bias per row."""
         self.bias = self.add_weight(name="bias", shape=self.factors.shape[:1], initializer="zeros")
 
-    def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the vectors of rows, [batch, size]; None: of all rows."""
-        parts = []
-        if self.encoder is not None:
-            parts.append(self.encoder(_chosen(self._features, rows)))
-        if self.factors is not None:
-            parts.append(_chosen(self.factors, rows))
-        if self._known is not None:
-            parts[1] *= _chosen(self._known, rows)
-        return tf.add_n(parts) if len(parts) > 1 else parts[0]
+    def vectors(self, rows: tf.Tensor | None = None, step: Any = None) -> tf.Tensor:
+        """Returns the vectors of rows, [batch, size].
 
-    def set_features(self, features: np.ndarray | None, known: np.ndarray) -> None:
-        """Sets the features and the statistics of the encoder, and which rows have factors besides."""
+        Args:
+          rows: The rows, [batch]. None: all.
+          step: The number of the training step, in which a random fifth has the outputs alone. None: no training.
+        """
+        if self.encoder is None:
+            return _chosen(self.factors, rows)
+        outputs = self.encoder(_chosen(self._features, rows))
+        return outputs if self.factors is None else outputs + self._own(self.factors, rows, step)
+
+    def biases(self, rows: tf.Tensor | None, step: Any) -> tf.Tensor:
+        """Returns the biases of rows, [batch, 1], for the same arguments."""
+        return self._own(tf.convert_to_tensor(self.bias)[:, tf.newaxis], rows, step)
+
+    def _own(self, weight: Any, rows: tf.Tensor | None, step: Any) -> tf.Tensor:
+        """Returns what rows have besides the outputs of the encoder, which is 0 for those without interactions."""
+        if self.has_factor is None:
+            return _chosen(weight, rows)
+        has_factor = tf.convert_to_tensor(self.has_factor)
+        if step is not None:
+            seed = tf.stack([tf.cast(step, tf.int64), self._seed])
+            has_factor *= tf.cast(tf.random.stateless_uniform(has_factor.shape, seed) >= _WITHOUT_FACTORS, tf.float32)
+        return _chosen(has_factor, rows) * _chosen(weight, rows)
+
+    def set_features(self, features: np.ndarray | None, has_interactions: np.ndarray) -> None:
+        """Sets the features, the statistics of the encoder, and which rows have a factor besides."""
         if self.encoder is not None:
             self._features.assign(features)
             self.encoder.learn(features)
-        if self._known is not None:
-            self._known.assign(known[:, np.newaxis].astype(np.float32))
+        if self.has_factor is not None:
+            self.has_factor.assign(has_interactions[:, np.newaxis].astype(np.float32))
 
     def continue_from(self, other: _Table, places: np.ndarray) -> None:
         """Copies the weights of a table whose rows have these places."""
-        if [each.shape[1:] for each in self.weights] != [each.shape[1:] for each in other.weights]:
+        if [weight.shape[1:] for weight in self.weights] != [weight.shape[1:] for weight in other.weights]:
             raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
         if self.encoder is not None:
             self.encoder.set_weights(other.encoder.get_weights())
@@ -393,6 +420,12 @@ class _Table(tf.keras.layers.Layer):
                 values = tf.convert_to_tensor(ours).numpy()
                 values[places] = tf.convert_to_tensor(theirs).numpy()
                 ours.assign(values)
+
+
+def _candidates(items: tf.Tensor) -> tf.Tensor:
+    """Returns the sampled items of a batch, [batch, candidates], of which all rows are equal."""
+    # A replica without rows gets any items.
+    return tf.maximum(tf.reduce_max(tf.cast(items, tf.int32), axis=0), 0)
 
 
 def _chosen(weight: Any, rows: tf.Tensor | None) -> tf.Tensor:

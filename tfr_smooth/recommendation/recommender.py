@@ -36,10 +36,10 @@ class Recommender(Estimator):
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
-      dim: Dimension of the vectors, >= 1. None: 256, or 64 for sequences.
+      dim: Dimension of the vectors, >= 1. None: 256, or 128 for sequences.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0. None: 0.2, or 0.07 for sequences.
-      item_bias: Whether the score of each item has a trained bias. Items with a table have none.
+      item_bias: Whether the score of each item has a trained bias. With a table, new items have none.
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
         with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
@@ -48,8 +48,8 @@ class Recommender(Estimator):
       softmax_learning_rate: Learning rate of Adam in the first stage, > 0. None: 0.01, or 0.003 for sequences.
       learning_rate: Learning rate of Adam in the second stage, > 0.
       softmax_batch_size: Users per batch in the first stage, >= 1; for sequences, rows of `history_length` positions,
-        each of which contains the sequences of one or several users. None: 256, or 20 for sequences.
-      batch_size: The same in the second stage. None: 64, or 20 for sequences.
+        each of which contains the sequences of one or several users. None: 256, or 5 for sequences.
+      batch_size: The same in the second stage. None: 64, or 5 for sequences.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
       hard_negatives: In the second stage, the loss is over each user's items, this number of other items, >= 1, those
@@ -63,8 +63,6 @@ class Recommender(Estimator):
       refit: Whether to train again with all items.
       kinds: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
         or "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`.
-      id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
-        the vector of their features.
       history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
         "sequence": by causal self-attention in their order, as in SASRec (Kang and McAuley, ICDM 2018), with two blocks
         and one head, on the vectors of the items. The events must have an order, and the latest items are held out.
@@ -128,10 +126,9 @@ class Recommender(Estimator):
         validation_fraction: float = 0.1,
         refit: bool = True,
         kinds: Mapping[str, str] | None = None,
-        id_factors: bool = False,
         history_items: str | None = None,
         history_length: int = 200,
-        dropout: float = 0.4,
+        dropout: float = 0.5,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
         seed: int = 0,
@@ -160,14 +157,14 @@ class Recommender(Estimator):
         checkpoint_dir: str | os.PathLike[str] | None = None,
         callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     ) -> Self:
-        """Trains the factors, or the encoders of tables.
+        """Trains the factors, and the encoders of tables.
 
         Args:
           interactions: The items of each user; their weights are the labels.
           items: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
             per item, whose columns may be numbers with missing values, categories, booleans, dates, ids, sets, texts
-            and vectors. The vectors of items are then those of an encoder of the columns, also for items without
-            interactions, which may be only in the table. None for factors.
+            and vectors. The vector of an item is then the output of an encoder of the columns plus a factor, or the
+            output alone for items without interactions, which may be only in the table. None for factors only.
           users: The same for users.
           item_id: The column of `items` with the ids.
           user_id: The column of `users` with the ids.

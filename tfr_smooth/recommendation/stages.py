@@ -29,14 +29,14 @@ _LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "
 _LEAST |= {"history_length": 1}
 # Arguments that are None by default: with factors of users, and with sequences.
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
-    "dim": (256, 64),
+    "dim": (256, 128),
     "temperature": (0.2, 0.07),
     "softmax_learning_rate": (0.01, 0.003),
-    "softmax_batch_size": (256, 20),
-    "batch_size": (64, 20),
+    "softmax_batch_size": (256, 5),
+    "batch_size": (64, 5),
     "hard_negatives": (None, 100),
 }
-_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
+_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
 
 
 class Trained(NamedTuple):
@@ -78,7 +78,7 @@ class RecommenderTraining:
         for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
         _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
-        for name in ("item_bias", "id_factors", "refit"):
+        for name in ("item_bias", "refit"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         if params["history_items"] is not None:
@@ -187,7 +187,6 @@ class RecommenderTraining:
             if layers:
                 raise ValueError(f"`propagation_layers` must be 0 with tables, got {layers}.")
             options[name] = table.encoder(name, self._params[name], options["dim"], options["seed"])
-            options["item_bias"] &= what != "items"
         if layers:
             return PropagatedFactors(train, layers, **options)
         if self._params["history_items"] is not None:
