@@ -9,9 +9,9 @@ import numpy as np
 
 def merged(merge: np.ufunc, places: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Returns the sum or maximum of the values of each place, float64 [pairs]."""
-    merged = np.full(places.max(initial=-1) + 1, 0.0 if merge is np.add else -np.inf)
-    merge.at(merged, places, values)
-    return merged
+    results = np.full(places.max(initial=-1) + 1, 0.0 if merge is np.add else -np.inf)
+    merge.at(results, places, values)
+    return results
 
 
 def checked_numbers(name: str, values: Any, count: int, what: str = "interaction") -> np.ndarray:
