@@ -180,7 +180,7 @@ class CatalogFactors(Scorer):
         super().compile(optimizer, loss, **options)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Returns Keras's loss; each position of a sequence is a list, and new items with features are no part of it."""
+        """Returns Keras's loss; each position of a sequence is a list, of which new items with features are no part."""
         if self._sequences is not None:
             y_pred = self._sequence_loss(x, y, y_pred)[tf.newaxis]
             y = tf.zeros_like(y_pred)

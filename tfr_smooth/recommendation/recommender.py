@@ -30,9 +30,9 @@ class Recommender(Estimator):
     r"""Vectors of users and items trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
-    predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and continues with `loss`, by
-    default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on held-out items, by default by NDCG@20. Then
-    both stages are repeated for these numbers of epochs with all items.
+    predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and
+    continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on held-out items, by
+    default by NDCG@20. Then both stages are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.

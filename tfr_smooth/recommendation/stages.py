@@ -67,8 +67,8 @@ class RecommenderTraining:
     """
 
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
-        defaults = {name: pair[params["history_items"] is not None] for name, pair in _DEFAULTS.items()}
-        params = {**params, **{name: value for name, value in defaults.items() if params[name] is None}}
+        chosen = {name: pair[params["history_items"] is not None] for name, pair in _DEFAULTS.items()}
+        params = {**params, **{name: value for name, value in chosen.items() if params[name] is None}}
         self._params = params
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
