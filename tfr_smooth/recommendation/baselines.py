@@ -110,10 +110,11 @@ class MarkovChain(Baseline):
     $$\mathrm{score}_i = \sum_{k=1}^{K} \mathrm{decay}^{k-1} \, p(i \mid j_k), \qquad
       p(i \mid j) = \frac{c_{ji} + \mu \, p_i}{\sum_{i'} c_{ji'} + \mu}$$
 
-    with the share $p_i$ of item i in all interactions, which decides between items that never followed $j_k$, and which
-    are the scores of users without items. For K = 1, this is a Markov chain of first order with Dirichlet smoothing
-    (Zhai and Lafferty, "A Study of Smoothing Methods for Language Models Applied to Ad Hoc Information Retrieval",
-    SIGIR 2001); for larger K, a mixture of transitions (Raftery, "A Model for High-order Markov Chains", 1985).
+    with the share $p_i$ of item i in all interactions, one of which is added to each item. It decides between items
+    that never followed $j_k$, and is the score for users without items. For K = 1, this is a Markov chain of first
+    order with Dirichlet smoothing (Zhai and Lafferty, "A Study of Smoothing Methods for Language Models Applied to Ad
+    Hoc Information Retrieval", SIGIR 2001); for larger K, a mixture of transitions (Raftery, "A Model for High-order
+    Markov Chains", 1985).
 
     Args:
       order: K, the number of the latest items that predict the next one, >= 1.
@@ -135,32 +136,34 @@ class MarkovChain(Baseline):
     """
 
     def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 30.0) -> None:
-        self._order = _arguments.integer("order", order, least=1)
-        self._decay = _arguments.real("decay", decay, above=0.0, most=1.0)
-        self._smoothing = _arguments.real("smoothing", smoothing, above=0.0)
+        self.order = _arguments.integer("order", order, least=1)
+        self.decay = _arguments.real("decay", decay, above=0.0, most=1.0)
+        self.smoothing = _arguments.real("smoothing", smoothing, above=0.0)
 
     def _fit(self, interactions: Interactions) -> None:
-        items, users = _in_order(interactions)
+        items, _, starts = interactions.sequences()
+        users = np.repeat(np.arange(interactions.num_users), np.diff(starts))
         shape = interactions.num_items, interactions.num_items
         counts = sparse.csr_array(shape, dtype=np.float64)
-        for distance in range(1, self._order + 1):
+        for distance in range(1, self.order + 1):
             is_pair = users[distance:] == users[:-distance]
             pairs = items[:-distance][is_pair], items[distance:][is_pair]
-            weights = np.full(len(pairs[0]), self._decay ** (distance - 1))
+            weights = np.full(len(pairs[0]), self.decay ** (distance - 1))
             counts += sparse.csr_array((weights, pairs), shape=shape)
         before, after, values = _entries(counts)
-        totals = self._smoothing + np.bincount(before, values, minlength=shape[0])
-        self._transitions = sparse.csr_array((values / totals[before], (before, after)), shape=shape, dtype=np.float32)
-        self._smoothed = self._smoothing / totals
-        self._shares = interactions.users_per_item / max(interactions.num_interactions, 1)
+        totals = self.smoothing + np.bincount(before, values, minlength=shape[0])
+        self.transitions = sparse.csr_array((values / totals[before], (before, after)), shape=shape, dtype=np.float32)
+        self.smoothed = self.smoothing / totals
+        counts_of_items = interactions.users_per_item + 1.0
+        self.shares = counts_of_items / counts_of_items.sum()
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
-        latest = self.interactions_.latest(users, self._order)[0]
+        latest = self.interactions_.latest(users, self.order)[0]
         rows, places = np.nonzero(latest >= 0)
-        weights = np.float32(self._decay) ** (self._order - 1 - places).astype(np.float32)
-        history = sparse.csr_array((weights, (rows, latest[rows, places])), shape=(len(users), len(self._shares)))
-        of_shares = np.where(latest[:, -1] < 0, 1.0, history @ self._smoothed)
-        return ((history @ self._transitions).toarray() + np.outer(of_shares, self._shares)).astype(np.float32)
+        weights = np.float32(self.decay) ** (self.order - 1 - places).astype(np.float32)
+        history = sparse.csr_array((weights, (rows, latest[rows, places])), shape=(len(users), len(self.shares)))
+        of_shares = np.where(latest[:, -1] < 0, 1.0, history @ self.smoothed)
+        return ((history @ self.transitions).toarray() + np.outer(of_shares, self.shares)).astype(np.float32)
 
 
 class ItemKNN(Baseline):
@@ -273,11 +276,3 @@ def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the rows, columns and values of a CSR array."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return rows, matrix.indices, matrix.data
-
-
-def _in_order(interactions: Interactions) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the items of all users in order of time, and the user of each."""
-    longest = max(int(interactions.items_per_user.max(initial=0)), 1)
-    items = interactions.latest(np.arange(interactions.num_users), longest)[0]
-    users, places = np.nonzero(items >= 0)
-    return items[users, places], users

@@ -16,6 +16,7 @@ from tfr_smooth.recommendation.dense_gather import gather
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import TableEncoder
+from tfr_smooth.recommendation.transitions import Transitions
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -49,6 +50,7 @@ class CatalogFactors(Scorer):
       user_encoder: The encoder of the features of users, as `Recommender` creates it for a table, or of their latest
         items, without factors. None for factors only.
       item_encoder: The same for items.
+      transitions: Scores of a Markov chain, which are added to those of sequences outside of the training. None: none.
       name: Name of the model.
 
     Raises:
@@ -76,6 +78,7 @@ class CatalogFactors(Scorer):
         seed: int = 0,
         user_encoder: TableEncoder | SequenceEncoder | None = None,
         item_encoder: TableEncoder | None = None,
+        transitions: Transitions | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -100,6 +103,7 @@ class CatalogFactors(Scorer):
         self._sequences = user_encoder if isinstance(user_encoder, SequenceEncoder) else None
         if self._sequences is not None:
             self._sequences.vectors_of = lambda items: self._normalized(self._items.vectors(items))
+        self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
         self.supports_jit = user_encoder is None and item_encoder is None
         self.built = True  # the constructor creates all weights
 
@@ -165,7 +169,9 @@ class CatalogFactors(Scorer):
         step = self._step() if training else None
         if not isinstance(inputs, dict):
             # Keras calls saved models, and models under a strategy, with floats first.
-            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None, step))
+            users = tf.cast(inputs, tf.int32)
+            scores = self._scores(*self._vectors(users, None, step))
+            return scores if self.transitions is None else scores + self.transitions(self.latest_items(users))
         if self._sequences is not None:
             vectors = self._sequences.outputs(inputs["items"], inputs["segments"], step)
             flat = self._of_users(tf.reshape(vectors, [-1, self._users.size]))
@@ -222,8 +228,12 @@ class CatalogFactors(Scorer):
     def _graph(self, users: tf.Tensor) -> tf.Tensor:
         return self(users)
 
+    def latest_items(self, users: tf.Tensor) -> tf.Tensor:
+        """Returns the latest items of users with sequences, int32 [batch, length], in order after padding with -1."""
+        return tf.cast(self._users.features_of(users), tf.int32)
+
     def vector_scores(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Scores all items for vectors of users.
+        """Scores all items for vectors of users, without transitions.
 
         Args:
           vectors: float32 [batch, size], from `user_vectors` or `history_vectors`.
@@ -292,8 +302,9 @@ class CatalogFactors(Scorer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        encoders = {"user_encoder": self._users.encoder, "item_encoder": self._items.encoder}
-        configs = {name: tf.keras.utils.serialize_keras_object(encoder) for name, encoder in encoders.items()}
+        layers = {"user_encoder": self._users.encoder, "item_encoder": self._items.encoder}
+        layers["transitions"] = self.transitions
+        configs = {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in layers.items()}
         return {**self._config, **configs, "name": self.name}
 
     def get_build_config(self) -> dict[str, Any]:
@@ -308,7 +319,7 @@ class CatalogFactors(Scorer):
         """Returns the model of `get_config`, with new weights."""
         encoders = {
             name: tf.keras.utils.deserialize_keras_object(config[name], custom_objects=custom_objects)
-            for name in ("user_encoder", "item_encoder")
+            for name in ("user_encoder", "item_encoder", "transitions")
             if config.get(name) is not None
         }
         return cls(**{**config, **encoders})
@@ -384,8 +395,12 @@ class _Table(tf.keras.layers.Layer):
         """
         if self.encoder is None:
             return _chosen(self.factors, rows)
-        outputs = self.encoder(_chosen(self._features, rows))
+        outputs = self.encoder(self.features_of(rows))
         return outputs if self.factors is None else outputs + self._own(self.factors, rows, step)
+
+    def features_of(self, rows: tf.Tensor | None) -> tf.Tensor:
+        """Returns the features of rows, [batch, features]."""
+        return _chosen(self._features, rows)
 
     def biases(self, rows: tf.Tensor | None, step: Any) -> tf.Tensor:
         """Returns the biases of rows, [batch, 1], for the same arguments."""

@@ -68,6 +68,9 @@ class Recommender(Estimator):
         and one head, on the vectors of the items. The events must have an order, and the latest items are held out.
         Longer sequences are learned from in windows. Not with a table of users or `propagation_layers`.
       history_length: Number of the latest items that a sequence contains, >= 1.
+      transitions: Factor, >= 0, of the log-probabilities of a `MarkovChain`, which are added to the scores of
+        sequences: the items that followed the latest ones of a user elsewhere. They are no part of the vectors: 0 for
+        an index of nearest neighbors that gives the same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors.
         None for two dense layers. No effect without `users`.
@@ -128,6 +131,7 @@ class Recommender(Estimator):
         kinds: Mapping[str, str] | None = None,
         history_items: str | None = None,
         history_length: int = 200,
+        transitions: float = 1.0,
         dropout: float = 0.5,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
@@ -329,7 +333,7 @@ class Recommender(Estimator):
         given = {"exclude": exclude, "only": only}
         filters = {name: catalog_order.filter_of(name, items, known.item_ids) for name, items in given.items()}
         options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
-        seen, scorer = catalog_order.seen_items(asked, known), lambda rows: self._vectors(asked[rows]) @ catalog.T
+        seen, scorer = catalog_order.seen_items(asked, known), lambda rows: self._scores(asked[rows], catalog)
         return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(asked)), **options))
 
     def user_vectors(self, users: Any = None, *, histories: Any = None) -> np.ndarray:
@@ -340,7 +344,8 @@ class Recommender(Estimator):
           histories: Instead of `users`, histories as for `recommend`.
 
         Returns:
-          float32 [users, size]; the inner product with the vector of an item is its score. The size is `dim`, and with
+          float32 [users, size]; the inner product with the vector of an item is its score, of which `transitions` are
+          no part. The size is `dim`, and with
           biases one more: the last component multiplies that of the item, its bias.
 
         Raises:
@@ -372,6 +377,15 @@ class Recommender(Estimator):
         if histories is not None:
             return catalog_order.history_items(histories, known.item_ids)
         return np.arange(known.num_users) if users is None else catalog_order.places_of("users", users, known.user_ids)
+
+    def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
+        scores, model = self._vectors(asked) @ catalog.T, self.model_
+        if model.transitions is None:
+            return scores
+        if asked.ndim == 1:
+            latest = model.latest_items(tf.constant(np.maximum(asked, 0), tf.int32))
+            asked = tf.where(asked[:, np.newaxis] < 0, -1, latest)
+        return scores + model.transitions(tf.constant(asked, tf.int32)).numpy()
 
     def _vectors(self, asked: np.ndarray) -> np.ndarray:
         model = self.model_

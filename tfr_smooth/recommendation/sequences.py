@@ -82,10 +82,7 @@ class SequenceEncoder(tf.keras.layers.Layer):
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
-        items = tf.cast(items, tf.int32)
-        # The items to the end, in their order, after the place of the start.
-        order = tf.argsort(tf.cast(items >= 0, tf.int32), axis=1, stable=True)
-        items = tf.pad(tf.gather(items, order, batch_dims=1), [[0, 0], [1, 0]], constant_values=-1)
+        items = tf.pad(to_end(tf.cast(items, tf.int32)), [[0, 0], [1, 0]], constant_values=-1)  # the start
         longest = tf.reduce_max(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)) + 1
         items = items[:, -tf.minimum(longest, self.num_features) :]
         following = tf.pad(items[:, 1:], [[0, 0], [0, 1]])
@@ -133,3 +130,8 @@ class SequenceEncoder(tf.keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**super().get_config(), **self._own}
+
+
+def to_end(items: tf.Tensor) -> tf.Tensor:
+    """Returns the items, [batch, any], in their order after all padding, which is below 0."""
+    return tf.gather(items, tf.argsort(tf.cast(items >= 0, tf.int32), axis=1, stable=True), batch_dims=1)

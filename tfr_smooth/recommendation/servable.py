@@ -92,18 +92,22 @@ class Servable(tf.Module):
         is_known, rows = rows[:, tf.newaxis] >= 0, tf.maximum(rows, 0)
         seen = tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False)
         seen = tf.where(is_known, tf.gather(seen, rows).to_tensor(-1), -1)
-        vectors = tf.where(is_known, self._model_of().user_vectors(rows), self._unknown)
-        return self._best(vectors, seen, exclude, only)
+        model = self._model_of()
+        vectors = tf.where(is_known, model.user_vectors(rows), self._unknown)
+        latest = seen if model.transitions is None else tf.where(is_known, model.latest_items(rows), -1)
+        return self._best(vectors, latest, seen, exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = self._items(histories)
-        return self._best(self._history_vectors(items), items, exclude, only)
+        return self._best(self._history_vectors(items), items, items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
         return {"items": self._item_ids[:-1], "vectors": self._model_of().item_vectors()}
 
-    def _best(self, vectors: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
-        scores = self._model_of().vector_scores(vectors)
+    def _best(self, vectors: tf.Tensor, latest: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
+        model = self._model_of()
+        scores = model.vector_scores(vectors)
+        scores += 0.0 if model.transitions is None else model.transitions(latest)
         hidden = [self._among(seen)] if self._exclude_seen else []
         hidden += [] if exclude is None else [self._among(self._items(exclude))]
         hidden += [] if only is None else [~self._among(self._items(only))]

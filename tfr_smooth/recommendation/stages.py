@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
+from tfr_smooth.recommendation.baselines import MarkovChain
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
@@ -22,6 +23,7 @@ from tfr_smooth.recommendation.propagation import PropagatedFactors
 from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table
+from tfr_smooth.recommendation.transitions import Transitions
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
@@ -78,6 +80,7 @@ class RecommenderTraining:
         for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
         _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
+        _arguments.real("transitions", params["transitions"], least=0.0)
         for name in ("item_bias", "refit"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
@@ -195,6 +198,8 @@ class RecommenderTraining:
             length, own = self._params["history_length"], {"dropout": self._params["dropout"], "seed": options["seed"]}
             options["user_encoder"] = SequenceEncoder(size=options["dim"], num_features=length, **own)
             features["users"] = train.latest(np.arange(train.num_users), length)[0]
+            if self._params["transitions"]:
+                options["transitions"] = Transitions.of(MarkovChain().fit(train), self._params["transitions"])
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_features(train, **features)
         return model
