@@ -197,7 +197,7 @@ def sasrec(
     blocks: int = 2,
     dropout: float = 0.5,
     epochs: int = 200,
-    patience: int = 10,
+    patience: int = 20,
     batch_size: int = 256,
     learning_rate: float = 1e-3,
 ) -> Measured:
