@@ -36,20 +36,23 @@ IDS = {
     ),
     "integers": (list(range(100, 124)), list(range(300, 324)), -1),
 }
-IDS["sequences"] = IDS["integers"]
+IDS |= dict.fromkeys(["sequences", "sequences without transitions"], IDS["integers"])
+SLOW = ["sequences", "sequences without transitions", "integers"]
 
 
 @pytest.fixture(
     scope="module",
-    params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sequences", "integers"))],
+    params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
 )
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures and the folder of its export."""
     users, items, no_item = IDS[request.param]
     recommender = recommendation.Recommender(**SMALL)
     data = recommendation.Interactions(likes(), users, items)
-    if request.param == "sequences":
-        recommender.set_params(history_items="sequence", history_length=5)
+    if request.param.startswith("sequences"):
+        recommender.set_params(
+            history_items="sequence", history_length=5, transitions=float("without" not in request.param)
+        )
         data = likes_in_time(user_ids=users, item_ids=items)
     recommender.fit(data)
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
@@ -130,6 +133,9 @@ def test_vectors_search_the_catalog(exported):
     np.testing.assert_array_equal(vectors, catalog["vectors"])
     everyone = recommender.user_vectors()
     assert everyone.dtype == vectors.dtype == np.float32
+    if recommender.model_.transitions is not None:  # are no part of the vectors
+        assert np.abs(everyone @ vectors.T - recommender.predict(np.arange(24))).min() > 0.1
+        return
     np.testing.assert_allclose(everyone @ vectors.T, recommender.predict(np.arange(24)), rtol=1e-5, atol=1e-5)
     nearest = index.Index(ndim=vectors.shape[1], metric="ip", dtype="f32")
     nearest.add(np.arange(24), vectors)

@@ -10,6 +10,7 @@ from tfr_smooth import losses, recommendation
 from tfr_smooth.recommendation import catalog_loss
 from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
+from tfr_smooth.recommendation.transitions import Transitions
 
 NUM_USERS, NUM_ITEMS, LENGTH = 6, 9, 5
 SMALL = {"history_items": "sequence", "history_length": 6, "dim": 8, "loss": None, "verbose": False}
@@ -212,6 +213,22 @@ def test_a_loss_in_parts_is_the_loss(name, part, monkeypatch):
         np.testing.assert_allclose(graph, whole, rtol=1e-5, atol=1e-6)
 
 
+def test_transitions_are_those_of_the_markov_chain():
+    interactions = histories()
+    chain = recommendation.MarkovChain(order=3, decay=0.5, smoothing=2.0).fit(interactions)
+    layer = Transitions.of(chain, weight=0.7)
+    items, _ = interactions.latest(np.arange(NUM_USERS), 9)
+    scores = layer(tf.constant(items)).numpy()
+    probabilities = np.exp(scores / 0.7)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    expected = chain.predict(np.arange(NUM_USERS))
+    np.testing.assert_allclose(probabilities, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(layer(tf.constant([[-1, 7, -1, 6, -1]])), scores[3:4], rtol=1e-5)
+    copy = Transitions.from_config(layer.get_config())
+    copy.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(copy(tf.constant(items)), scores)
+
+
 def walks(count, seed=0):
     """Users who visit random parts of a circle of 20 items, each in its order."""
     random = np.random.default_rng(seed)
@@ -266,6 +283,28 @@ def test_the_latest_items_are_held_out(fitted):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [{"negatives": 4}, {"loss": "smoothi_ndcg", "epochs": 2}, {"similarity": "dot"}])
+def test_samples_losses_and_similarities_learn_the_order(options):
+    train, test = recommendation.hold_out(walks(80), items=1, by="time")
+    own = {**SMALL, "softmax_epochs": 12, "softmax_batch_size": 8, "dropout": 0.1, "temperature": 0.2}
+    recommender = recommendation.Recommender(**{**own, "transitions": 0, "refit": False, **options})
+    recommender.fit(train, validation=test)
+    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.9
+
+
+@pytest.mark.slow
+def test_lists_without_times_have_an_order(tmp_path):
+    lines = [" ".join(map(str, [user, *items])) for user, items in enumerate(HISTORIES) if items]
+    (tmp_path / "lists.txt").write_text("\n".join(lines))
+    interactions = recommendation.read_lists(tmp_path / "lists.txt")
+    recommender = recommendation.Recommender(**SMALL, softmax_epochs=1).fit(interactions)
+    assert recommender.recommend([0], topn=3).items.shape == (1, 3)
+    recommender.save(tmp_path / "recommender.keras")
+    loaded = recommendation.Recommender.load(tmp_path / "recommender.keras")
+    np.testing.assert_array_equal(loaded.predict([0, 1]), recommender.predict([0, 1]))
+
+
+@pytest.mark.slow
 def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
     old = fitted.recommend(histories=[[3, 4, 5]], topn=1).items
     frame = pd.DataFrame({"user": [0, 99, 99, 99], "item": [50, 3, 4, 5], "time": [20, 21, 22, 23]})
@@ -292,6 +331,7 @@ def test_items_may_have_tables():
     [
         ({"history_items": "bag"}, "`history_items` must be one of 'sequence', got 'bag'"),
         ({"history_length": 0}, "`history_length` must be an integer >= 1, got 0"),
+        ({"transitions": -1}, "`transitions` must be a finite number >= 0, got -1"),
         ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\), got 1.0"),
         ({"propagation_layers": 2}, "`propagation_layers` must be 0 with `history_items`, got 2."),
     ],
@@ -301,10 +341,12 @@ def test_errors_name_the_argument(options, message):
         recommendation.Recommender(**{**SMALL, **options})
 
 
-def test_times_are_needed_and_tables_of_users_are_refused():
+def test_an_order_is_needed_and_tables_of_users_are_refused():
     recommender, plain = recommendation.Recommender(**SMALL), recommendation.Interactions(np.eye(80, 20))
     for given, name in (((plain, None), "interactions"), ((walks(80), plain), "validation")):
-        with pytest.raises(ValueError, match=f'`{name}` must have times for `history_items="sequence"`, got none.'):
+        with pytest.raises(
+            ValueError, match=f'`{name}` must have an order for `history_items="sequence"`, got none: read'
+        ):
             recommender.fit(given[0], validation=given[1])
     with pytest.raises(ValueError, match="`users` must be None with `history_items`, got a table."):
         recommender.fit(walks(3), users={"user": [0, 1, 2], "age": [1, 2, 3]})

@@ -132,7 +132,7 @@ class MarkovChain(Baseline):
       >>> matrix = sparse.csr_array([[1, 1, 0], [1, 1, 0], [1, 0, 0]])
       >>> train = recommendation.Interactions(matrix, times=[10, 20, 10, 20, 10])
       >>> print(recommendation.MarkovChain(order=1, smoothing=1.0).fit(train).predict([2]).round(2))
-      [[0.2 0.8 0. ]]
+      [[0.17 0.79 0.04]]
     """
 
     def __init__(self, *, order: int = 10, decay: float = 0.8, smoothing: float = 30.0) -> None:

@@ -57,13 +57,14 @@ def catalog_loss(
 
     @tf.custom_gradient
     def summed(users: tf.Tensor, items: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        def body(first: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
-            more, upstream, to_items = part(first, items, users)
-            return first + size, total + more, of_users.write(first // size, upstream), of_items + to_items
+        def body(number: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
+            more, to_users, to_items = part(number * size, items, users)
+            return number + 1, total + more, of_users.write(number, to_users), of_items + to_items
 
-        parts = tf.TensorArray(tf.float32, -(-count // size), element_shape=[None, users.shape[1]], infer_shape=False)
+        number = tf.maximum(-(-count // size), 1)  # at least one, of no lists on a replica without rows
+        parts = tf.TensorArray(tf.float32, number, element_shape=[None, users.shape[1]], infer_shape=False)
         start = tf.constant(0), tf.constant(0.0), parts, tf.zeros_like(items)
-        _, total, parts, of_items = tf.while_loop(lambda first, *_: first < count, body, start, parallel_iterations=1)
+        _, total, parts, of_items = tf.while_loop(lambda done, *_: done < number, body, start, parallel_iterations=1)
         of_users = tf.ensure_shape(parts.concat(), users.shape)
         return total, lambda upstream: (upstream * of_users, upstream * of_items)
 

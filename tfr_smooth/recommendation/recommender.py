@@ -31,11 +31,12 @@ class Recommender(Estimator):
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
     predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and
-    continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on held-out items, by
+    continues with `loss`, by default 1 - NDCG@50 of SmoothI for factors. Each stage ends with its best epoch on held-out items, by
     default by NDCG@20. Then both stages are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
+        "auto": "smoothi_ndcg", or None for sequences.
       dim: Dimension of the vectors, >= 1. None: 256, or 128 for sequences.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0. None: 0.2, or 0.07 for sequences.
@@ -110,7 +111,7 @@ class Recommender(Estimator):
     def __init__(
         self,
         *,
-        loss: str | losses.RankingLoss | None = "smoothi_ndcg",
+        loss: str | losses.RankingLoss | None = "auto",
         dim: int | None = None,
         similarity: str = "cosine",
         temperature: float | None = None,
@@ -194,8 +195,8 @@ class Recommender(Estimator):
         by = "random" if p["history_items"] is None else "time"
         for name, part in (("interactions", interactions), ("validation", validation)):
             _arguments.instance(name, part, Interactions, optional=name == "validation")
-            if by == "time" and part is not None and part.times is None:
-                raise ValueError(f'`{name}` must have times for `history_items="sequence"`, got none.')
+            if by == "time" and part is not None:
+                part.check_order(name, 'history_items="sequence"')
         if init_model is not None:
             init_model._fitted()
             if p["propagation_layers"]:

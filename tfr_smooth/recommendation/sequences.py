@@ -83,7 +83,7 @@ class SequenceEncoder(tf.keras.layers.Layer):
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
         items = tf.pad(to_end(tf.cast(items, tf.int32)), [[0, 0], [1, 0]], constant_values=-1)  # the start
-        longest = tf.reduce_max(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)) + 1
+        longest = tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)), 0) + 1
         items = items[:, -tf.minimum(longest, self.num_features) :]
         following = tf.pad(items[:, 1:], [[0, 0], [0, 1]])
         return self.outputs(items, tf.where(tf.maximum(items, following) >= 0, 0, -1))[:, -1]

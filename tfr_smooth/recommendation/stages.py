@@ -69,8 +69,11 @@ class RecommenderTraining:
     """
 
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
-        chosen = {name: pair[params["history_items"] is not None] for name, pair in _DEFAULTS.items()}
-        params = {**params, **{name: value for name, value in chosen.items() if params[name] is None}}
+        is_sequence = params["history_items"] is not None
+        chosen: dict[str, Any] = {name: _DEFAULTS[name][is_sequence] for name in _DEFAULTS if params[name] is None}
+        if params["loss"] == "auto":
+            chosen["loss"] = None if is_sequence else "smoothi_ndcg"
+        params = {**params, **chosen}
         self._params = params
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
