@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras, _files
-from tfr_smooth.columns import TableFeatures, Vector
+from tfr_smooth.columns import Category, Id, TableFeatures, Vector
 from tfr_smooth.models import Scorer, TableScorer
+from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import make_servable
 
@@ -26,8 +28,8 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     """Exports a ranker as an ONNX file.
 
     The inputs and the outputs `scores`, `valid` and `order` are those of the signature `rank` of `export_ranker`: the
-    columns of a `TableScorer` under their names, texts and ids as strings; for other scorers, `features`. The input
-    `mask` may be left out if every document is real.
+    columns of a `TableScorer` under their names, ids as strings, or the `features` of another scorer; and the `mask`
+    [batch, list], or [[True]] if every document is real.
 
     The file has a table of the features of each known value of a category or id. There is none for texts of words,
     sets, hashed ids, texts with an encoder, matches of terms, and interactions: these are refused.
@@ -53,7 +55,8 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       >>> model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[4]))
       >>> model.build()
       >>> path = serving.export_onnx(model, os.path.join(tempfile.mkdtemp(), "ranker.onnx"))
-      >>> (scores,) = onnxruntime.InferenceSession(path).run(["scores"], {"brand": np.array([["acme", "unseen"]])})
+      >>> documents = {"brand": np.array([["acme", "unseen"]]), "mask": np.array([[True]])}
+      >>> (scores,) = onnxruntime.InferenceSession(path).run(["scores"], documents)
       >>> scores.shape
       (1, 2)
     """
@@ -66,18 +69,15 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     if isinstance(model, TableScorer) and not model.table_features.stacked:
         inputs = RankerInputs(**model.export_arguments)
     else:
-        count = _arguments.integer("model.num_features", model.num_features, least=1)
-        inputs = RankerInputs.dense(count, missing_values=isinstance(model, TableScorer))
+        if getattr(model, "num_features", None) is None:
+            raise ValueError("`model` must have weights, got none: call it once.")
+        inputs = RankerInputs.dense(model.num_features, missing_values=isinstance(model, TableScorer))
+    call_once(model, inputs, hint="")
     servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
-    logger = logging.getLogger("tf2onnx")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)  # of what is refused below, it prints a trace
-    search = {"LowerBound": (functools.partial(_search, "Less"), [])}
+    search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
     search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
-    try:
+    with _quiet("tf2onnx"), _quiet("tensorflow"):  # traces of what is refused below
         proto, _ = tf2onnx.convert.from_function(servable.rank, [], opset=_OPSET, custom_op_handlers=search)
-    finally:
-        logger.setLevel(level)
     unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
     if unknown:
         raise ValueError(f"`model` must consist of operations that ONNX has, got {unknown}: export a SavedModel.")
@@ -87,6 +87,18 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     onnx.checker.check_model(proto, full_check=True)
     _files.write_bytes(path, [proto.SerializeToString()])
     return Path(path)
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Drops the log of a package."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 class _Lookup(NamedTuple):
@@ -119,11 +131,10 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
     layer, columns, lookups = model.table_features, [], {}
     for column in layer.columns:
         if column.dtype == tf.string:
-            if column.kind not in ("category", "id") or getattr(column, "buckets", 0):
+            if not isinstance(column, Category | Id) or (isinstance(column, Id) and column.buckets):
                 _refuse(f"column {column.name!r} of the kind {column.kind!r}")
             statistics = [statistic for statistic in layer.statistics.values() if statistic.columns == (column.name,)]
-            known = (column, *statistics)
-            texts = sorted({"", *column.categories, *(value for statistic in statistics for value in statistic.values)})
+            texts = sorted({"", *column.categories}.union(*(statistic.values for statistic in statistics)))
             of_column = TableFeatures([column], statistics=statistics)
             features = of_column({column.name: tf.constant([*texts, texts[-1] + "?"])})  # the last text is a new one
             lookups[column.name] = _Lookup(texts, features.numpy())
@@ -139,7 +150,7 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
     return TableScorer(layer, model.scorer, query_columns=model.query_columns), lookups
 
 
-def _refuse(got: str) -> None:
+def _refuse(got: str) -> NoReturn:
     raise ValueError(f"`model` must have only columns that ONNX can prepare, got the {got}: export a SavedModel.")
 
 
@@ -148,15 +159,13 @@ def _search(comparison: str, ctx: Any, node: Any, name: str, args: Sequence[Any]
 
     ONNX has no search. The arguments are those of a handler of tf2onnx.
     """
-    (known, values), (found,), number = node.input, node.output, ctx.get_dtype(node.output[0])
-    shape = ctx.get_shape(found)
-    axes = {axis: ctx.make_const(f"{name}_axis_{axis}", np.array([axis])).output[0] for axis in (1, 2)}
-    sides = [ctx.make_node("Unsqueeze", [side, axes[axis]]).output[0] for side, axis in ((known, 1), (values, 2))]
-    counted = ctx.make_node("Cast", ctx.make_node(comparison, sides).output, attr={"to": number}).output[0]
+    outputs, dtype, shape = node.output, ctx.get_dtype(node.output[0]), ctx.get_shape(node.output[0])
+    axes = [ctx.make_const(f"{name}_axis_{axis}", np.array([axis])).output[0] for axis in (1, 2)]
+    sides = [ctx.make_node("Unsqueeze", [side, axis]).output[0] for side, axis in zip(node.input, axes, strict=True)]
+    counted = ctx.make_node("Cast", ctx.make_node(comparison, sides).output, attr={"to": dtype}).output[0]
+    options = {"attr": {"keepdims": 0}, "outputs": outputs, "shapes": [shape], "dtypes": [dtype]}
     ctx.remove_node(name)
-    ctx.make_node(
-        "ReduceSum", [counted, axes[2]], attr={"keepdims": 0}, outputs=[found], shapes=[shape], dtypes=[number]
-    )
+    ctx.make_node("ReduceSum", [counted, axes[1]], **options)
 
 
 def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup]) -> None:
@@ -165,24 +174,24 @@ def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lo
 
     inputs, nodes = [], []
     for inner in graph.input:
-        name, of_inner = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type
-        shape, dtype = [None if dim.dim_param else dim.dim_value for dim in of_inner.shape.dim], of_inner.elem_type
-        shape = [*("batch", "list")[: len(shape)], *shape[2:]]
+        name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
+        shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
         if name in {output.name for output in graph.output}:
             raise ValueError(f"`model` must have no column with the name of an output, got {name!r}.")
         if name in lookups:
             texts, features = lookups[name]
-            shape, dtype, place = shape[:-1], TensorProto.STRING, f"{inner.name} place"
-            options = {"keys_strings": texts, "values_int64s": range(len(texts)), "default_int64": len(texts)}
-            nodes.append(helper.make_node("LabelEncoder", [name], [place], domain="ai.onnx.ml", **options))
-            graph.initializer.append(numpy_helper.from_array(features, f"{inner.name} table"))
-            nodes.append(helper.make_node("Gather", [f"{inner.name} table", place], [inner.name]))
+            shape, dtype = shape[:-1], TensorProto.STRING
+            table, place = f"{inner.name} table", f"{inner.name} place"
+            graph.initializer.append(numpy_helper.from_array(features, table))
+            places: dict[str, Any] = {"values_int64s": range(len(texts)), "default_int64": len(texts)}
+            options = {"domain": "ai.onnx.ml", "keys_strings": texts, **places}
+            nodes.append(helper.make_node("LabelEncoder", [name], [place], **options))
+            nodes.append(helper.make_node("Gather", [table, place], [inner.name]))
         else:
             nodes.append(helper.make_node("Identity", [name], [inner.name]))
         inputs.append(helper.make_tensor_value_info(name, dtype, shape))
-        if dtype == TensorProto.BOOL:  # the mask, which need not be given
-            graph.initializer.append(numpy_helper.from_array(np.ones([1, 1], bool), name))
     nodes += graph.node
-    for field, values in ((graph.input, inputs), (graph.node, nodes)):
+    outputs = sorted(graph.output, key=lambda output: output.name != "scores")
+    for field, values in ((graph.input, inputs), (graph.node, nodes), (graph.output, outputs)):
         del field[:]
         field.extend(values)
