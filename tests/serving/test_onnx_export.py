@@ -127,6 +127,12 @@ def test_arguments_are_checked(tmp_path):
         serving.export_onnx(tf.keras.Sequential(), tmp_path / "ranker.onnx")
     with pytest.raises(ValueError, match="`model` must have weights, got none"):
         serving.export_onnx(models.FeedForwardScorer(hidden=[4]), tmp_path / "ranker.onnx")
+    with pytest.raises(ValueError, match="`model` must have no column with the name of an output, got 'order'"):
+        serving.export_onnx(table_model(Number(name="order")), tmp_path / "ranker.onnx")
+    ranker = tfr_smooth.Ranker(verbose=False)
+    ranker.model_ = table_model()
+    with pytest.raises(ValueError, match="`format` must be one of 'saved_model', 'onnx', got 'lite'"):
+        ranker.export(tmp_path / "ranker.onnx", format="lite")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
         if getattr(model, "num_features", None) is None:
             raise ValueError("`model` must have weights, got none: call it once.")
         inputs = RankerInputs.dense(model.num_features, missing_values=isinstance(model, TableScorer))
+    if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
+        raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
     servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
     search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
@@ -176,8 +178,6 @@ def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lo
     for inner in graph.input:
         name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
         shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
-        if name in {output.name for output in graph.output}:
-            raise ValueError(f"`model` must have no column with the name of an output, got {name!r}.")
         if name in lookups:
             texts, features = lookups[name]
             shape, dtype = shape[:-1], TensorProto.STRING
