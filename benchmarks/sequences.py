@@ -7,7 +7,7 @@ The data are ratings `user item rating time`, or lines `user item item ...` in o
 has not seen are ranked. The settings of a method with the best NDCG@10 on the validation items are fitted again on all
 items but the last, except for SASRec, which is only given the validation items as the latest ones. Each method runs in
 a process of its own. The output folder has a file per method and seed, so the same command resumes. The table is in
-Markdown, with means over seeds, the seconds of a fit, those of an epoch and the largest resident memory.
+Markdown, with means over seeds, the processor seconds of a fit, those of an epoch and the largest resident memory.
 """
 
 from __future__ import annotations
@@ -67,8 +67,6 @@ def read(path: str, separator: str) -> Split:
         names, separator = ["user", "item", "rating", "time"], {"tab": "\t"}.get(separator, separator)
         frame = pd.read_csv(path, sep=separator, names=names, engine="python" if len(separator) > 1 else "c")
         frame = frame.sort_values("time", kind="stable")
-        # Equal times are in the order of the file, for all methods.
-        frame["time"] += 1e-4 * frame.groupby("user").cumcount()
     else:
         with gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
             lines = [line.split() for line in file]
@@ -95,9 +93,9 @@ class Measured(NamedTuple):
 
 def baseline(make: Callable[..., recommendation.Baseline], split: Split, seed: int, **settings: Any) -> Measured:
     del seed
-    started = time.perf_counter()
+    started = time.process_time()
     model = make(**settings).fit(split.train)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     values = means(model, split.validation, split.train)
     return Measured(values, lambda: make(**settings).fit(split.whole), seconds)
 
@@ -115,12 +113,12 @@ def recent_popularity(fraction: float) -> recommendation.Baseline:
 
 def recommender(split: Split, seed: int, **settings: Any) -> Measured:
     model = recommendation.Recommender(seed=seed, select_by=_SELECT_BY, verbose=False, **settings)
-    started = time.perf_counter()
+    started = time.process_time()
     model.fit(split.train, validation=split.validation)
     value = model.history_[f"val_{_SELECT_BY}"][model.best_epoch_]
     # With the second training, which repeats the epochs up to the best one.
     epochs = len(model.history_["loss"]) + model.best_epoch_ + 1
-    return Measured({_SELECT_BY: value}, lambda: model, time.perf_counter() - started, epochs)
+    return Measured({_SELECT_BY: value}, lambda: model, time.process_time() - started, epochs)
 
 
 class SASRec:
@@ -203,10 +201,10 @@ def sasrec(
 ) -> Measured:
     tf.keras.utils.set_random_seed(seed)
     model = SASRec(split, dim=dim, length=length, blocks=blocks, dropout=dropout)
-    started = time.perf_counter()
+    started = time.process_time()
     options: dict[str, Any] = {"epochs": epochs, "patience": patience, "batch_size": batch_size, "seed": seed}
     values, number = model.fit(learning_rate=learning_rate, **options)
-    return Measured(values, lambda: model.scorer(split.whole), time.perf_counter() - started, number)
+    return Measured(values, lambda: model.scorer(split.whole), time.process_time() - started, number)
 
 
 class Method(NamedTuple):

@@ -8,7 +8,7 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "onnx", "optuna", "pandas"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
@@ -36,6 +36,7 @@ calls = {
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
+    "onnx": lambda: tfr_smooth.serving.export_onnx(model, folder + "/export.onnx"),
     "text": lambda: importlib.import_module("tfr_smooth.text"),
 }
 if _keras.IS_KERAS_3:
@@ -64,6 +65,7 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
         "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
+        "onnx": needs("`export_onnx`", "tf2onnx", "onnx"),
     }
     if _keras.IS_KERAS_3:
         expected["encoder"] = needs("`load_encoder`", "keras-hub", "text")

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models
-from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, Vector, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
 PRICE = Number(name="price", fill=2.5, has_missing=True)
@@ -203,6 +203,14 @@ def test_columns_of_the_list_are_repeated():
     of_unknown_shapes = tf.function(model, input_signature=[{**specs, "mask": tf.TensorSpec([None, None], tf.bool)}])
     found = of_unknown_shapes({**inputs, **per_list, "mask": MASK})
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_vectors_of_the_list_are_repeated():
+    layer, scorer = TableFeatures([PRICE, Vector(name="image", length=3)]), models.FeedForwardScorer(hidden=[4])
+    model = models.TableScorer(layer, scorer, query_columns=["image"])
+    price, image = tf.random.normal([2, 4], seed=0), tf.random.normal([2, 3], seed=1)
+    expected = model({"price": price, "image": tf.repeat(image[:, tf.newaxis], 4, axis=1)})
+    np.testing.assert_array_equal(model({"price": price, "image": image}), expected)
 
 
 @pytest.mark.parametrize("stacked", [False, True])

@@ -109,19 +109,42 @@ class TableScorer(Scorer):
             raw = self._of_documents(inputs)
         features = self.table_features(raw, list_mask=mask)
         mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
-        features = tf.where(mask[:, :, tf.newaxis], features, 0.0)
+        features = tf.where(
+            tf.expand_dims(mask, -1), features, 0.0
+        )  # a slice of booleans is none of LiteRT's operations
         return self.scorer({"features": features, "mask": mask}, training=training)
 
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the columns [batch, list], with those of the list repeated."""
-        columns = self.table_features.columns
-        raw = {column.name: inputs[column.name] for column in columns if column.name in inputs}
+        columns = {column.name: column for column in self.table_features.columns if column.name in inputs}
+        raw = {name: inputs[name] for name in columns}
         first = next((raw[name] for name in raw if name not in self.query_columns), None)
         for name in set(raw) & set(self.query_columns):
             values = tf.convert_to_tensor(raw[name])
-            if values.shape.rank == 1 and first is not None:
-                raw[name] = tf.broadcast_to(values[:, tf.newaxis], tf.shape(first))
+            if values.shape.rank == 1 + len(columns[name].shape) and first is not None:
+                raw[name] = tf.repeat(values[:, tf.newaxis], tf.shape(first)[1], axis=1)
         return raw
+
+    def export(self, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        """Exports the model like Keras's `export`. `serving.export_onnx` writes ONNX.
+
+        Args:
+          filepath: The path.
+          *args: Further positional arguments of `tf.keras.Model.export`.
+          **kwargs: Further arguments of `tf.keras.Model.export`.
+
+        Raises:
+          ValueError: If Keras cannot export the columns in this `format`.
+        """
+        given = args[0] if args else kwargs.get("format")
+        if given == "onnx":
+            raise ValueError("`format` must be 'tf_saved_model', got 'onnx': use `serving.export_onnx` for columns.")
+        others = [column.name for column in self.table_features.columns if not column.stacked]
+        others += [f"ranks of {name}" for name in self.table_features.list_ranks]
+        if given == "litert" and others:
+            expected = "'tf_saved_model' unless all features are numbers and booleans"
+            raise ValueError(f"`format` must be {expected}, got 'litert' with {others[0]!r}.")
+        return super().export(filepath, *args, **kwargs)
 
     def get_build_config(self) -> dict[str, Any]:
         """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""

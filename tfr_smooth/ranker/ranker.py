@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import data, metrics, models, serving, training
+from tfr_smooth import _arguments, data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.list_context import in_parts
@@ -500,15 +500,22 @@ class Ranker(Estimator):
             seed=self._params["seed"],
         )
 
-    def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Exports the model for TF Serving, with the columns of the table as they were.
+    def export(self, path: str | os.PathLike[str], *, format: str = "saved_model", **options: Any) -> Path:
+        """Exports the model, with the columns of the table as they were.
 
         Args:
-          path: The directory of the versions.
-          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`.
+          path: The directory of the versions; for ONNX, the file.
+          format: "saved_model" for TF Serving, or "onnx", as `serving.export_onnx`.
+          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`; none for ONNX.
 
         Returns:
-          The directory PATH/VERSION.
+          The directory PATH/VERSION; for ONNX, the file.
+
+        Raises:
+          ValueError: If an argument is invalid, or ONNX cannot have a column. The message names it.
         """
-        model, card = self._fitted(), self._card(self._plan.make_loss(), options.pop("card", None))
+        model = self._fitted()
+        if _arguments.choice("format", format, ("saved_model", "onnx")) == "onnx":
+            return serving.export_onnx(model, path, **options)
+        card = self._card(self._plan.make_loss(), options.pop("card", None))
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)

@@ -1,6 +1,7 @@
-"""Export of rankers for TF Serving."""
+"""Export of rankers for TF Serving and as ONNX files."""
 
+from tfr_smooth.serving.onnx_export import export_onnx
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
 
-__all__ = ["INVALID_SCORE", "export_ranker"]
+__all__ = ["INVALID_SCORE", "export_onnx", "export_ranker"]

@@ -124,7 +124,7 @@ def export_ranker(
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict"])
     if inputs.takes_tensors:
-        _call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
+        call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
     servable, signatures = make_servable(
         model,
         inputs,
@@ -176,7 +176,7 @@ def _dense_inputs(num_features: int | None, feature_names: Sequence[str] | None,
     return RankerInputs.dense(count, names, missing_values)
 
 
-def _call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
+def call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
     """Scores one document, which builds the model; an error is clearer here than in a graph."""
     features = {name: tf.constant(values) for name, values in inputs.zeros(1).items()}
     if inputs.mask_feature_name is not None:

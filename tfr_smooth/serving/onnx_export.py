@@ -1,0 +1,197 @@
+"""Export of a ranker as an ONNX file, which takes the raw columns of a table."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _extras, _files
+from tfr_smooth.columns import Category, Id, TableFeatures, Vector
+from tfr_smooth.models import Scorer, TableScorer
+from tfr_smooth.serving.ranker_export import call_once
+from tfr_smooth.serving.ranker_inputs import RankerInputs
+from tfr_smooth.serving.servable import make_servable
+
+_OPSET = 17
+_INNER = "model/"  # starts the names of tensors, which are then none of columns
+
+
+def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
+    """Exports a ranker as an ONNX file.
+
+    The inputs and the outputs `scores`, `valid` and `order` are those of the signature `rank` of `export_ranker`: the
+    columns of a `TableScorer` under their names, ids as strings, or the `features` of another scorer; and the `mask`
+    [batch, list], or [[True]] if every document is real.
+
+    The file has a table of the features of each known value of a category or id. There is none for texts of words,
+    sets, hashed ids, texts with an encoder, matches of terms, and interactions: these are refused.
+
+    Args:
+      model: A `TableScorer`, such as `Ranker.model_`, or another scorer with weights.
+      path: The file. An existing one is replaced.
+
+    Returns:
+      The path.
+
+    Raises:
+      ValueError: If a column or an operation of the model cannot be exported. The message names it.
+      ImportError: If tf2onnx is not installed; the extra `tfr_smooth[onnx]` includes it.
+
+    In the file, list ranks and isotonic calibration take time and memory O(n^2) for lists of n documents.
+
+    Example:
+      >>> import os, tempfile
+      >>> import numpy as np, onnxruntime
+      >>> from tfr_smooth import columns, models, serving
+      >>> layer = columns.TableFeatures([columns.Category(name="brand", categories=("acme", "umbrella"))])
+      >>> model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[4]))
+      >>> model.build()
+      >>> path = serving.export_onnx(model, os.path.join(tempfile.mkdtemp(), "ranker.onnx"))
+      >>> documents = {"brand": np.array([["acme", "unseen"]]), "mask": np.array([[True]])}
+      >>> (scores,) = onnxruntime.InferenceSession(path).run(["scores"], documents)
+      >>> scores.shape
+      (1, 2)
+    """
+    with _extras.needed("tf2onnx", extra="onnx", by="`export_onnx`"):
+        import onnx
+        import tf2onnx
+    lookups: dict[str, _Lookup] = {}
+    if isinstance(_arguments.instance("model", model, Scorer), TableScorer):
+        model, lookups = _with_lookups(model)
+    if isinstance(model, TableScorer) and not model.table_features.stacked:
+        inputs = RankerInputs(**model.export_arguments)
+    else:
+        if getattr(model, "num_features", None) is None:
+            raise ValueError("`model` must have weights, got none: call it once.")
+        inputs = RankerInputs.dense(model.num_features, missing_values=isinstance(model, TableScorer))
+    if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
+        raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
+    call_once(model, inputs, hint="")
+    servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
+    search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
+    search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
+    with _quiet("tf2onnx"), _quiet("tensorflow"):  # traces of what is refused below
+        proto, _ = tf2onnx.convert.from_function(servable.rank, [], opset=_OPSET, custom_op_handlers=search)
+    unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
+    if unknown:
+        raise ValueError(f"`model` must consist of operations that ONNX has, got {unknown}: export a SavedModel.")
+    proto = onnx.compose.add_prefix(proto, _INNER, rename_outputs=False)
+    _name_inputs(proto.graph, {argument: name for name, argument in inputs.arguments.items()}, lookups)
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 2))
+    onnx.checker.check_model(proto, full_check=True)
+    _files.write_bytes(path, [proto.SerializeToString()])
+    return Path(path)
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Drops the log of a package."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _Lookup(NamedTuple):
+    """The features of the texts of a column.
+
+    Attributes:
+      texts: The known texts and "".
+      features: The features of each, and last those of other texts, float32 [texts + 1, features].
+    """
+
+    texts: list[str]
+    features: np.ndarray
+
+
+class _LookedUp(TableFeatures):
+    """The layer of columns of which some are features of texts, which it returns in the order of another layer."""
+
+    def __init__(self, layer: TableFeatures, **arguments: Any) -> None:
+        super().__init__(**{**layer.get_config(), **arguments})
+        self._in_order = layer.feature_columns
+
+    @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The name of the column of each feature."""
+        return self._in_order
+
+
+def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
+    """Returns the model of the features of texts, and these."""
+    layer, columns, lookups = model.table_features, [], {}
+    for column in layer.columns:
+        if column.dtype == tf.string:
+            if not isinstance(column, Category | Id) or (isinstance(column, Id) and column.buckets):
+                _refuse(f"column {column.name!r} of the kind {column.kind!r}")
+            statistics = [statistic for statistic in layer.statistics.values() if statistic.columns == (column.name,)]
+            texts = sorted({"", *column.categories}.union(*(statistic.values for statistic in statistics)))
+            of_column = TableFeatures([column], statistics=statistics)
+            features = of_column({column.name: tf.constant([*texts, texts[-1] + "?"])})  # the last text is a new one
+            lookups[column.name] = _Lookup(texts, features.numpy())
+            column = Vector(name=column.name, length=features.shape[1])
+        columns.append(column)
+    for match in layer.get_config()["matches"]:
+        if set(match["columns"]) & set(lookups):
+            _refuse(f"match of {match['columns']}")
+    for statistic in layer.statistics.values():
+        if len(statistic.columns) > 1:
+            _refuse(f"interaction of {list(statistic.columns)}")
+    layer = _LookedUp(layer, columns=columns, statistics=())
+    return TableScorer(layer, model.scorer, query_columns=model.query_columns), lookups
+
+
+def _refuse(got: str) -> NoReturn:
+    raise ValueError(f"`model` must have only columns that ONNX can prepare, got the {got}: export a SavedModel.")
+
+
+def _search(comparison: str, ctx: Any, node: Any, name: str, args: Sequence[Any]) -> None:
+    """Converts the search for values [batch, n] in sorted ones [batch, m]: counts those for which the comparison holds.
+
+    ONNX has no search. The arguments are those of a handler of tf2onnx.
+    """
+    outputs, dtype, shape = node.output, ctx.get_dtype(node.output[0]), ctx.get_shape(node.output[0])
+    axes = [ctx.make_const(f"{name}_axis_{axis}", np.array([axis])).output[0] for axis in (1, 2)]
+    sides = [ctx.make_node("Unsqueeze", [side, axis]).output[0] for side, axis in zip(node.input, axes, strict=True)]
+    counted = ctx.make_node("Cast", ctx.make_node(comparison, sides).output, attr={"to": dtype}).output[0]
+    options = {"attr": {"keepdims": 0}, "outputs": outputs, "shapes": [shape], "dtypes": [dtype]}
+    ctx.remove_node(name)
+    ctx.make_node("ReduceSum", [counted, axes[1]], **options)
+
+
+def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup]) -> None:
+    """Adds the inputs of columns by their names, and the lookups of texts."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    inputs, nodes = [], []
+    for inner in graph.input:
+        name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
+        shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
+        if name in lookups:
+            texts, features = lookups[name]
+            shape, dtype = shape[:-1], TensorProto.STRING
+            table, place = f"{inner.name} table", f"{inner.name} place"
+            graph.initializer.append(numpy_helper.from_array(features, table))
+            places: dict[str, Any] = {"values_int64s": range(len(texts)), "default_int64": len(texts)}
+            options = {"domain": "ai.onnx.ml", "keys_strings": texts, **places}
+            nodes.append(helper.make_node("LabelEncoder", [name], [place], **options))
+            nodes.append(helper.make_node("Gather", [table, place], [inner.name]))
+        else:
+            nodes.append(helper.make_node("Identity", [name], [inner.name]))
+        inputs.append(helper.make_tensor_value_info(name, dtype, shape))
+    nodes += graph.node
+    outputs = sorted(graph.output, key=lambda output: output.name != "scores")
+    for field, values in ((graph.input, inputs), (graph.node, nodes), (graph.output, outputs)):
+        del field[:]
+        field.extend(values)
