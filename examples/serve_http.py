@@ -6,9 +6,9 @@
         -d '{"query": {"age": 30}, "documents": [{"price": 9.5, "color": "red"}, {"price": null, "color": "blue"}]}'
 
 POST /rank takes the arguments of `rank` of the loaded export, and POST /recommend those of `recommend`, as a JSON
-object. The answer to /rank has the places of the documents in the request, best first. GET /metadata returns the model card,
-with the names and kinds of the columns, and GET /health the version. Wrong input is answered with the status 422 and a
-message that names the column. GET /docs describes the requests.
+object. The answer to /rank has the places of the documents in the request, best first. GET /metadata returns the model
+card, with the names and kinds of the columns, and GET /health the version. Wrong input is answered with the status 422
+and a message that names the column. GET /docs describes the requests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def make_app(model: Any) -> fastapi.FastAPI:
     def metadata() -> dict[str, Any]:
         return model.card
 
-    if isinstance(model, serving.LoadedRecommender):
+    if hasattr(model, "recommend"):
 
         @api.post("/recommend")
         def recommend(
@@ -74,7 +74,7 @@ def make_app(model: Any) -> fastapi.FastAPI:
     return api
 
 
-def places(ranking: list[serving.RankedDocument]) -> list[dict[str, Any]]:
+def places(ranking: list[Any]) -> list[dict[str, Any]]:
     """The places of the documents in the request, best first, and their scores."""
     return [{"place": document.place, "score": document.score} for document in ranking]
 

@@ -77,8 +77,10 @@ def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker,
     table = NEW.drop(columns=["query", "label"]).sample(frac=1.0, random_state=0)
     queries = NEW["query"][table.index]
     np.testing.assert_allclose(loaded.score(table, qid=queries), ranker.predict(table, qid=queries), **CLOSE)
-    one = pd.Series(np.zeros(len(table)))
-    np.testing.assert_allclose(loaded.score(table), ranker.predict(table, qid=one), **CLOSE)
+    with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query, got different"):
+        loaded.score(table.sort_values("age"), group=[1, len(table) - 1])
+    one = table.assign(age=30)
+    np.testing.assert_allclose(loaded.score(one), ranker.predict(one, qid=[0] * len(one)), **CLOSE)
 
 
 def test_lists_without_documents_have_empty_rankings(loaded, lists):
@@ -111,6 +113,9 @@ def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded
     for result in results[1:-1]:
         np.testing.assert_array_equal(result, results[0])
     assert results[-1] != results[0]
+    mixed = [{**documents[0], name: value} for value in [*same, other]]
+    found = scores_of(loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])[0])
+    np.testing.assert_allclose(found, scores_of(loaded.rank(query, documents=[mixed[0], documents[1]])), **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +123,10 @@ def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded
     [
         ({"price": "cheap"}, r"column 'price'.* numbers.*'cheap'.* row 2"),
         ({"price": float("inf")}, r"column 'price' must be finite .*inf in row 2"),
-        ({"color": 3}, r"column 'color'.* text"),
-        ({"listed": "yesterday"}, r"column 'listed'.* dates"),
-        ({"image": [1.0, 2.0]}, r"column 'image'.* vectors"),
-        ({"genres": [1.5]}, r"column 'genres'.* lists"),
+        ({"color": 3}, r"column 'color' must be text, got 3 in row 2"),
+        ({"listed": "yesterday"}, r"column 'listed' must be dates, got 'yesterday' in row 2"),
+        ({"image": [1.0, 2.0]}, r"column 'image' must be vectors"),
+        ({"item": 1.5}, r"column 'item' must be text or integers, got 1.5 in row 2"),
     ],
 )
 def test_a_wrong_value_names_the_column_and_what_was_expected(changed, message, loaded, lists):
@@ -182,6 +187,11 @@ def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
         loaded.rank(documents=[[1.0, 2.0]])
 
 
+class Ints(tf.keras.Model):
+    def call(self, inputs, training=False):
+        return tf.cast(inputs["price (USD)"], tf.float32)[:, :, 0]
+
+
 class Sum(tf.keras.Model):
     def call(self, inputs, training=False):
         return inputs["price (USD)"][:, :, 0] + inputs["size"][:, :, 1] + inputs["length"]
@@ -206,11 +216,6 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_
     specs = {**specs, "price (USD)": tf.io.FixedLenFeature([1], tf.int64)}
     with pytest.raises(ValueError, match=r"column 'price \(USD\)' must be float32 or strings .*, got int64"):
         serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup_list_sizes=()))
-
-
-class Ints(tf.keras.Model):
-    def call(self, inputs, training=False):
-        return tf.cast(inputs["price (USD)"], tf.float32)[:, :, 0]
 
 
 @pytest.mark.parametrize("of_text", [True, False])

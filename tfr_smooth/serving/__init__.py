@@ -1,23 +1,7 @@
 """Export of rankers for TF Serving, and for Python."""
 
-from tfr_smooth.serving.loading import (
-    LoadedRanker,
-    LoadedRecommender,
-    LoadedTextRanker,
-    RankedDocument,
-    RecommendedItem,
-    load,
-)
+from tfr_smooth.serving.loading import load
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
 
-__all__ = [
-    "INVALID_SCORE",
-    "LoadedRanker",
-    "LoadedRecommender",
-    "LoadedTextRanker",
-    "RankedDocument",
-    "RecommendedItem",
-    "export_ranker",
-    "load",
-]
+__all__ = ["INVALID_SCORE", "export_ranker", "load"]

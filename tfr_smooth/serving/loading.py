@@ -113,15 +113,14 @@ class LoadedRanker(_Loaded):
         if not rows:
             return _ranked(query, lists, np.zeros(0))
         of_rows: Any = [given for given, length in zip(queries, lengths, strict=True) for _ in range(length)]
-        columns, arrays = self._columns, {}
         if self._vectors is not None and not isinstance(rows[0], Mapping):
-            columns, arrays = [self._vectors], {DENSE: checks.as_array("`documents`", rows)}
+            raw = {DENSE: _of_values(self._vectors, rows)}
         else:
-            for column in columns:
-                owners = of_rows if column.name in of_rows[0] else rows
-                arrays[column.name] = _array(column, owners)
-        checked = {name: checks.feature(checks.Where(f"column {name!r}"), array) for name, array in arrays.items()}
-        return _ranked(query, lists, self._scores(_raw(columns, checked), lengths))
+            raw = {
+                column.name: _of_values(column, _values(column, of_rows if column.name in of_rows[0] else rows))
+                for column in self._columns
+            }
+        return _ranked(query, lists, self._scores(raw, lengths))
 
     def score(self, table: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores the rows of a table.
@@ -136,7 +135,8 @@ class LoadedRanker(_Loaded):
           float32 [rows], higher is better.
 
         Raises:
-          ValueError: If a column is missing or has a value of another kind. The message names the column and the row.
+          ValueError: If a column is missing, has a value of another kind, or varies within a query although the ranker
+            knows it as one of queries. The message names the column and the row.
         """
         given, columns = sources.as_table(table), self._columns
         if self._vectors is not None and checks.is_dense(given):
@@ -144,7 +144,9 @@ class LoadedRanker(_Loaded):
         check_names(given.column_names, columns)
         names = [column.name for column in columns]
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
-        raw, rows = _raw(columns, {name: lists.source[name] for name in names}), lists.rows
+        for name in self._of_list:
+            sources.check_constant(lists, name, f"column {name!r}", "different values in the query of")
+        raw, rows = {column.name: _of_array(column, lists.source[column.name]) for column in columns}, lists.rows
         scores = np.zeros(len(rows), np.float32)
         for places, lengths in in_parts(lists, _SCORED, whole=True):
             of_part = {name: values[rows[places]] for name, values in raw.items()}
@@ -342,30 +344,41 @@ def _column(feature: Mapping[str, Any]) -> Column:
     return column
 
 
-def _array(column: Column, rows: Sequence[Any]) -> Any:
-    """Returns the values of a column of documents, or of their queries, as an Arrow array."""
+def _values(column: Column, rows: Sequence[Any]) -> list[Any]:
+    """Returns the values of a column of documents, or of their queries."""
     name = column.name
     try:
-        values = [row[name] for row in rows]
+        return [row[name] for row in rows]
     except (KeyError, TypeError, IndexError):
         place = next(place for place, row in enumerate(rows) if not isinstance(row, Mapping) or name not in row)
-        got = checks.shown(rows[place])
         expected = f"must be in the query or in each document ({column.contains}; None if missing)"
+        got = checks.shown(rows[place])
         raise ValueError(f"column {name!r} {expected}, got {got} in row {place}.") from None
+
+
+def _of_values(column: Column, values: Sequence[Any]) -> np.ndarray:
+    """Returns the raw values of a column of Python values."""
+    where = checks.Where(f"column {column.name!r}")
     try:
-        return checks.as_array(f"column {name!r}", values)
-    except ValueError as error:
-        raise ValueError(f"{error} Expected {column.contains}; None if missing.") from None
+        array = checks.as_array(where.what, values)
+    except ValueError:
+        if len(values) == 1:
+            raise
+        parts = []  # Values of several types are converted one by one.
+        for row, value in enumerate(values):
+            try:
+                parts.append(_of_values(column, [value]))
+            except ValueError:
+                checks.refuse(where, column.contains, value, row)
+        return np.concatenate(parts)
+    return _of_array(column, checks.feature(where, array))
 
 
-def _raw(columns: Sequence[Column], arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Returns the raw values [rows, ...] of columns by name, as the signatures take them."""
-    raw = {}
-    for column in columns:
-        values = raw_values(column, arrays[column.name])
-        values = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        raw[column.name] = ColumnValues(values)(np.arange(len(values)))
-    return raw
+def _of_array(column: Column, values: Any) -> np.ndarray:
+    """Returns the raw values of a column [rows, ...], as the signatures take them, of checked Arrow values."""
+    raw = raw_values(column, values)
+    raw = raw if isinstance(raw, pa.ChunkedArray) else pa.chunked_array([raw])
+    return ColumnValues(raw)(np.arange(len(raw)))
 
 
 def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
