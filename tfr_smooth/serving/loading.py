@@ -317,11 +317,12 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
     signatures = card["signatures"]
     if "histories" in signatures:
         return LoadedRecommender(folder, card)
-    if "rank" in signatures:
+    if "scores" in signatures.get("rank", {"outputs": ()})["outputs"]:
         return LoadedRanker(folder, card)
     if signatures["serving_default"]["inputs"].keys() == {"query", "documents"}:
         return LoadedTextRanker(folder, card)
-    raise ValueError(f"`path` must be an export with the signature 'rank', got {listed(list(signatures))}: {folder}.")
+    expected = "an export whose signature 'rank' has the output 'scores'"
+    raise ValueError(f"`path` must be {expected}, got the signatures {listed([*signatures])} in {folder}.")
 
 
 def _column(feature: Mapping[str, Any]) -> Column:
