@@ -64,10 +64,10 @@ class _Loaded:
         if isinstance(self, LoadedTextRanker) or any(f.get("kind") == "encoded" for f in card.get("features", ())):
             with _extras.needed("tensorflow-text", extra="text", by="An export with an encoder"):
                 import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
-        self._signatures = tf.saved_model.load(os.fspath(path)).signatures
+        self._model = tf.saved_model.load(os.fspath(path))
 
     def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
-        return self._signatures[signature](**{name: tf.constant(values) for name, values in inputs.items()})
+        return self._model.signatures[signature](**{name: tf.constant(values) for name, values in inputs.items()})
 
 
 class LoadedRanker(_Loaded):
@@ -75,6 +75,8 @@ class LoadedRanker(_Loaded):
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
         super().__init__(path, card)
+        # A signature takes three times as long if names of columns are not names in Python.
+        (self._rank,) = self._model.rank.concrete_functions
         self._columns = [_column(feature) for feature in card["features"]]
         self._shapes = {feature["name"]: feature["shape"] for feature in card["features"]}
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
@@ -160,12 +162,14 @@ class LoadedRanker(_Loaded):
         mask = np.arange(lengths.max()) < lengths[:, np.newaxis]
         # Padding, which is masked, repeats any row.
         places = np.minimum((np.cumsum(lengths) - lengths)[:, np.newaxis] + np.arange(mask.shape[1]), mask.sum() - 1)
-        inputs = {self._mask: mask}
+        inputs = {self._mask: tf.constant(mask)}
         for name, values in raw.items():
             taken = values[places[:, 0] if name in self._of_list else places]
             outer = 1 if name in self._of_list else 2
-            inputs[name] = taken.reshape([*taken.shape[:outer], *self._shapes[name]])
-        return self._call("rank", inputs)["scores"].numpy()[mask]
+            inputs[name] = tf.constant(taken.reshape([*taken.shape[:outer], *self._shapes[name]]))
+        takes_dict = isinstance(self._rank.structured_input_signature[0][0], Mapping)
+        outputs = self._rank(inputs) if takes_dict else self._rank(inputs[DENSE], inputs[self._mask])
+        return outputs["scores"].numpy()[mask]
 
 
 class LoadedTextRanker(_Loaded):
