@@ -5,8 +5,8 @@ python benchmarks/serving.py --threads=1 --runs=500
 The ranker has its default networks and 20 columns: 14 numbers, three categories, an id, a date and a boolean.
 LightGBM has 100 trees on the same values as a matrix of codes, which is made before the measurement. Clients of
 `examples/serve_http.py`, a process of its own, send JSON; the other sides start from the same Python values, a table
-of pandas and the matrix. With --threads=1, all processes share one core. The time of the processor, in the mean, does
-not depend on other load of the machine; it has the threads of this process only.
+of pandas and the matrix. With --threads=1, all processes share one core. The time of the processor, in the mean,
+hardly depends on other load of the machine; for HTTP, it is that of the server.
 """
 
 from __future__ import annotations
@@ -67,13 +67,15 @@ def lightgbm_side(frame: Any) -> Callable[[], Any]:
 
 
 @contextlib.contextmanager
-def server(folder: pathlib.Path) -> Iterator[int]:
-    """A server in a process of its own; its port."""
+def server(folder: pathlib.Path) -> Iterator[tuple[int, Callable[[], float]]]:
+    """A server in a process of its own: its port, and its time of the processor in seconds. Linux only."""
     command = [sys.executable, str(SERVER), f"--model_dir={folder}", "--port=0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield int(process.stdout.readline().rpartition(":")[2])
+        port = int(process.stdout.readline().rpartition(":")[2])
+        fields = pathlib.Path(f"/proc/{process.pid}/stat")
+        yield port, lambda: sum(map(int, fields.read_text().split()[13:15])) / os.sysconf("SC_CLK_TCK")
     finally:
         process.terminate()
         process.wait()
@@ -86,16 +88,18 @@ def post(connection: http.client.HTTPConnection, body: bytes) -> list[float]:
     return [document["score"] for document in sorted(answer, key=lambda document: document["place"])]
 
 
-def measured(side: Callable[[], Any], runs: int) -> tuple[list[float], float]:
+def measured(
+    side: Callable[[], Any], runs: int, clock: Callable[[], float] = time.process_time
+) -> tuple[list[float], float]:
     """The milliseconds of each run after the untimed ones, and those of the processor in the mean."""
     for _ in range(harness.warm_runs()):
         side()
-    times, start_of_all = [], time.process_time()
+    times, start_of_all = [], clock()
     for _ in range(runs):
         start = time.perf_counter()
         side()
         times.append(1e3 * (time.perf_counter() - start))
-    return times, 1e3 * (time.process_time() - start_of_all) / runs
+    return times, 1e3 * (clock() - start_of_all) / runs
 
 
 def result(what: str, times: list[float], processor: float | None = None, rate: float | None = None) -> dict[str, Any]:
@@ -150,11 +154,11 @@ def main(argv: list[str]) -> None:
             result("`Ranker.predict`, of a DataFrame", *measured(lambda: ranker.predict(query), runs)),
             result("`serving.load(...).rank`, of dicts", *measured(lambda: loaded.rank(documents=documents), runs)),
         ]
-        with server(path) as port:
+        with server(path) as (port, clock):
             body = json.dumps({"documents": documents}).encode()
             connection = http.client.HTTPConnection("127.0.0.1", port)
             np.testing.assert_allclose(post(connection, body), scores, rtol=1e-4, atol=1e-5)
-            results.append(result("HTTP, one client", measured(lambda: post(connection, body), runs)[0]))
+            results.append(result("HTTP, one client", *measured(lambda: post(connection, body), runs, clock)))
             times, rate = at_once(port, body)
             results.append(result(f"HTTP, {_CLIENTS.value} clients", times, rate=rate))
     columns = ("per second", "p50", "p99", "processor")

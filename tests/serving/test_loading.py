@@ -114,8 +114,10 @@ def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded
         np.testing.assert_array_equal(result, results[0])
     assert results[-1] != results[0]
     mixed = [{**documents[0], name: value} for value in [*same, other]]
-    found = scores_of(loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])[0])
-    np.testing.assert_allclose(found, scores_of(loaded.rank(query, documents=[mixed[0], documents[1]])), **CLOSE)
+    of_mixed = scores_of(
+        loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])[0]
+    )
+    np.testing.assert_allclose(of_mixed, scores_of(loaded.rank(query, documents=[mixed[0], documents[1]])), **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +241,10 @@ def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
     no_item = "" if of_text else -1
     for call in calls:
         expected = recommender.recommend(**call)
-        for found, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):
+        for recommended, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):
             is_item = items != no_item
-            assert [each.item for each in found] == items[is_item].tolist()
-            np.testing.assert_allclose([each.score for each in found], scores[is_item], rtol=1e-5, atol=1e-5)
+            assert [entry.item for entry in recommended] == items[is_item].tolist()
+            np.testing.assert_allclose([entry.score for entry in recommended], scores[is_item], rtol=1e-5, atol=1e-5)
     if not of_text:
         assert loaded.recommend(["100", "101"]) == loaded.recommend([100.0, 101])
         with pytest.raises(ValueError, match="`users` must be ids that are integers"):

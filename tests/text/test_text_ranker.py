@@ -67,9 +67,9 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     ranked, empty, part = serving.load(path).rank(
         [rows["query"].iloc[0]] * 3, documents=[rows["text"].tolist(), [], rows["text"].tolist()[:2]]
     )
-    np.testing.assert_allclose([each.score for each in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
-    assert [each.document for each in ranked] == rows["text"].iloc[[each.place for each in ranked]].tolist()
-    np.testing.assert_allclose([each.score for each in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
+    np.testing.assert_allclose([best.score for best in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
+    assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
+    np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
     assert empty == []
 
 
