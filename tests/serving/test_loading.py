@@ -114,10 +114,9 @@ def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded
         np.testing.assert_array_equal(result, results[0])
     assert results[-1] != results[0]
     mixed = [{**documents[0], name: value} for value in [*same, other]]
-    of_mixed = scores_of(
-        loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])[0]
-    )
-    np.testing.assert_allclose(of_mixed, scores_of(loaded.rank(query, documents=[mixed[0], documents[1]])), **CLOSE)
+    rankings = loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])
+    alone = loaded.rank(query, documents=[mixed[0], documents[1]])
+    np.testing.assert_allclose(scores_of(rankings[0]), scores_of(alone), **CLOSE)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +12,13 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras
-from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_values
+from tfr_smooth.columns.kinds import Column, check_names, listed
 from tfr_smooth.columns.list_context import in_parts
-from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.reading import checks, sources
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions
+from tfr_smooth.serving.plain_values import column_of, raw_of_array, raw_of_values, values_of
 
 _SCORED = 2**12  # documents that `score` scores at once, unless a list is longer
 _WARM_UP = (1, 100)  # documents of the lists that are ranked before `load` returns
@@ -77,7 +76,7 @@ class LoadedRanker(_Loaded):
         super().__init__(path, card)
         # A signature takes three times as long if names of columns are not names in Python.
         (self._rank,) = self._model.rank.concrete_functions
-        self._columns = [_column(feature) for feature in card["features"]]
+        self._columns = [column_of(feature) for feature in card["features"]]
         self._shapes = {feature["name"]: feature["shape"] for feature in card["features"]}
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
         inputs = card["signatures"]["rank"]["inputs"]
@@ -86,7 +85,7 @@ class LoadedRanker(_Loaded):
         self._vectors: Column | None = None
         if inputs.keys() == {DENSE, self._mask} and inputs[DENSE].startswith("float32 [None, None, "):
             shape = [len(self._columns)] if len(self._columns) > 1 else self._shapes.get(DENSE, [1])
-            self._vectors, self._shapes[DENSE] = _column({"name": DENSE, "kind": "vector", "shape": shape}), shape
+            self._vectors, self._shapes[DENSE] = column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
         for size in _WARM_UP:
             self.rank(documents=[dict.fromkeys(self._shapes.keys())] * size)
 
@@ -116,10 +115,10 @@ class LoadedRanker(_Loaded):
             return _ranked(query, lists, np.zeros(0))
         of_rows: Any = [given for given, length in zip(queries, lengths, strict=True) for _ in range(length)]
         if self._vectors is not None and not isinstance(rows[0], Mapping):
-            raw = {DENSE: _of_values(self._vectors, rows)}
+            raw = {DENSE: raw_of_values(self._vectors, rows)}
         else:
             raw = {
-                column.name: _of_values(column, _values(column, of_rows if column.name in of_rows[0] else rows))
+                column.name: raw_of_values(column, values_of(column, of_rows if column.name in of_rows[0] else rows))
                 for column in self._columns
             }
         return _ranked(query, lists, self._scores(raw, lengths))
@@ -148,7 +147,7 @@ class LoadedRanker(_Loaded):
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
         for name in self._of_list:
             sources.check_constant(lists, name, f"column {name!r}", "different values in the query of")
-        raw, rows = {column.name: _of_array(column, lists.source[column.name]) for column in columns}, lists.rows
+        raw, rows = {column.name: raw_of_array(column, lists.source[column.name]) for column in columns}, lists.rows
         scores = np.zeros(len(rows), np.float32)
         for places, lengths in in_parts(lists, _SCORED, whole=True):
             of_part = {name: values[rows[places]] for name, values in raw.items()}
@@ -327,63 +326,6 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
         return LoadedTextRanker(folder, card)
     expected = "an export whose signature 'rank' has the output 'scores'"
     raise ValueError(f"`path` must be {expected}, got the signatures {listed([*signatures])} in {folder}.")
-
-
-def _column(feature: Mapping[str, Any]) -> Column:
-    """Returns a column that checks and converts the values of a feature; it has learned nothing else.
-
-    Args:
-      feature: The entry of the model card. Those of `export_ranker` have no kind.
-    """
-    shape, kind = feature["shape"], feature.get("kind")
-    if kind is None and feature["type"] == "float32" and None not in shape:
-        kind = "number" if math.prod(shape) == 1 else "vector"
-    elif kind is None and feature["type"] == "string" and shape == []:
-        kind = "category"
-    if kind is None:
-        expected = "float32 or strings to load it in Python"
-        raise ValueError(f"column {feature['name']!r} must be {expected}, got {feature['type']} {shape}.")
-    column = object.__new__(KINDS[kind])
-    length = {"length": math.prod(shape)} if kind == "vector" else {}
-    vars(column).update({"name": feature["name"], "separator": feature.get("option"), **length})
-    return column
-
-
-def _values(column: Column, rows: Sequence[Any]) -> list[Any]:
-    """Returns the values of a column of documents, or of their queries."""
-    name = column.name
-    try:
-        return [row[name] for row in rows]
-    except (KeyError, TypeError, IndexError):
-        place = next(place for place, row in enumerate(rows) if not isinstance(row, Mapping) or name not in row)
-        expected = f"must be in the query or in each document ({column.contains}; None if missing)"
-        got = checks.shown(rows[place])
-        raise ValueError(f"column {name!r} {expected}, got {got} in row {place}.") from None
-
-
-def _of_values(column: Column, values: Sequence[Any]) -> np.ndarray:
-    """Returns the raw values of a column of Python values."""
-    where = checks.Where(f"column {column.name!r}")
-    try:
-        array = checks.as_array(where.what, values)
-    except ValueError:
-        if len(values) == 1:
-            raise
-        parts = []  # Values of several types are converted one by one.
-        for row, value in enumerate(values):
-            try:
-                parts.append(_of_values(column, [value]))
-            except ValueError:
-                checks.refuse(where, column.contains, value, row)
-        return np.concatenate(parts)
-    return _of_array(column, checks.feature(where, array))
-
-
-def _of_array(column: Column, values: Any) -> np.ndarray:
-    """Returns the raw values of a column [rows, ...], as the signatures take them, of checked Arrow values."""
-    raw = raw_values(column, values)
-    raw = raw if isinstance(raw, pa.ChunkedArray) else pa.chunked_array([raw])
-    return ColumnValues(raw)(np.arange(len(raw)))
 
 
 def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
