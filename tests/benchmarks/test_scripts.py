@@ -25,6 +25,7 @@ SCRIPTS = {
     "rankers": "--queries=40 --documents=10 --features=8 --epochs=2",
     "relaxations": QUICK + "--shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
     "scaling": ONE_THREAD,
+    "serving": QUICK + "--queries=4 --documents=8 --clients=2",
     "sizes": QUICK + "--names=approx_ndcg --sizes=10 --losses=10 --lists=2 --documents=12",
     "smoothi": QUICK + "--shapes=4x6 --metrics=ndcg",
     "softndcg": QUICK + "--shapes=4x6 --only_ours=",

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from tests.serving import wrong_shapes
 from tests.text.conftest import LENGTHS, both_interactions, few_families, write_checkpoint
-from tfr_smooth import evaluation, losses, text
+from tfr_smooth import evaluation, losses, serving, text
 
 FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
 
@@ -59,12 +59,20 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
         np.testing.assert_array_equal(same.predict(shuffled), scores)
         assert same.history_ == ranker.history_ and same.get_params().keys() == ranker.get_params().keys()
     np.testing.assert_array_equal(ranker.predict(pa.Table.from_pandas(shuffled[["query", "text"]])), scores)
-    signature = tf.saved_model.load(ranker.export(tmp_path / "export")).signatures["serving_default"]
+    path = ranker.export(tmp_path / "export")
+    signature = tf.saved_model.load(path).signatures["serving_default"]
     rows = table[table["query_id"] == "q0"]
     query, documents = tf.constant([rows["query"].iloc[0]] * 2), tf.constant([rows["text"].tolist()] * 2)
     found = signature(query=query, documents=documents)["scores"]
     np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
     assert wrong_shapes.accepted(str(tmp_path / "export" / "1")) == []
+    ranked, empty, part = serving.load(path).rank(
+        [rows["query"].iloc[0]] * 3, documents=[rows["text"].tolist(), [], rows["text"].tolist()[:2]]
+    )
+    np.testing.assert_allclose([best.score for best in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
+    assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
+    np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
+    assert empty == []
 
 
 def test_a_clone_has_the_arguments(checkpoint):

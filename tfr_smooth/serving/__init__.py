@@ -1,7 +1,8 @@
-"""Export of rankers for TF Serving and as ONNX files."""
+"""Export of rankers for TF Serving, for Python and as ONNX files."""
 
+from tfr_smooth.serving.loading import load
 from tfr_smooth.serving.onnx_export import export_onnx
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
 
-__all__ = ["INVALID_SCORE", "export_onnx", "export_ranker"]
+__all__ = ["INVALID_SCORE", "export_onnx", "export_ranker", "load"]

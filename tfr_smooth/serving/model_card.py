@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import math
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from tfr_smooth import _files, _keras
 from tfr_smooth._printable import markdown
 from tfr_smooth._version import __version__
 
+_JSON = os.path.join("assets.extra", "model_card.json")  # in the directory of the version
 _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
 
 
@@ -31,10 +33,23 @@ def write(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
       **details: Further entries by name, before the given ones.
     """
     content = complete(card, **details)
-    extra = folder / "assets.extra"
-    extra.mkdir()
-    _files.write_text(extra / "model_card.json", [to_json(content)])
-    _files.write_text(extra / "model_card.md", [to_markdown(content)])
+    (folder / _JSON).parent.mkdir()
+    _files.write_text(folder / _JSON, [to_json(content)])
+    _files.write_text((folder / _JSON).with_suffix(".md"), [to_markdown(content)])
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Returns the model card of a version.
+
+    Args:
+      folder: The directory of the version.
+
+    Raises:
+      ValueError: If it has none.
+    """
+    if not (folder / _JSON).exists():
+        raise ValueError(f"`path` must be an export with the file {_JSON}, got {os.fspath(folder)!r}.")
+    return json.loads((folder / _JSON).read_text(encoding="utf-8"))
 
 
 def complete(card: Mapping[str, Any], **details: Any) -> dict[str, Any]:

@@ -183,11 +183,12 @@ class RankerInputs:
                 for name, spec in specs.items()
             ]
         by_name = {column.name: column for column in columns}
-        if {each["name"] for each in described} != set(by_name):
+        if {feature["name"] for feature in described} != set(by_name):
             return described
-        features = {each["name"]: each for each in described}
+        features = {feature["name"]: feature for feature in described}
         return [
-            {**features[name], "kind": column.kind, "values": column.description} for name, column in by_name.items()
+            {**features[name], "kind": column.kind, "option": column.option, "values": column.description}
+            for name, column in by_name.items()
         ]
 
 

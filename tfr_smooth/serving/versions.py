@@ -12,12 +12,34 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 
+_MODEL = "saved_model.pb"
+
 
 def next_version(path: str | os.PathLike[str]) -> int:
     """Returns the last version in a directory plus one; 1 if there is none."""
+    return max(_numbers(Path(path)), default=0) + 1
+
+
+def last(path: str | os.PathLike[str]) -> Path:
+    """Returns the directory of the last version, or the given one if it is a version.
+
+    Args:
+      path: PATH or PATH/VERSION.
+
+    Raises:
+      ValueError: If there is no version.
+    """
     path = Path(path)
+    numbers = [number for number in _numbers(path) if (path / str(number) / _MODEL).exists()]
+    if not numbers and not (path / _MODEL).exists():
+        raise ValueError(f"`path` must be the directory of an export or of its versions, got {os.fspath(path)!r}.")
+    return path / str(max(numbers)) if numbers else path
+
+
+def _numbers(path: Path) -> list[int]:
+    """Returns the numbers of the versions in a directory."""
     names = [child.name for child in path.iterdir()] if path.is_dir() else []
-    return max((int(name) for name in names if name.isascii() and name.isdigit()), default=0) + 1
+    return [int(name) for name in names if name.isascii() and name.isdigit()]
 
 
 def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[Path, int], None]) -> Path:

@@ -1,0 +1,129 @@
+"""The HTTP server answers many clients with the results of the loaded export, and names what is wrong in a request."""
+
+import concurrent.futures
+import contextlib
+import importlib
+import json
+import pathlib
+import socket
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import uvicorn
+
+import tfr_smooth
+from tests.documents import ROOT
+from tests.ranker.test_ranker import FRAME, NEW, SMALL
+from tests.recommendation.groups import likes
+from tests.serving.test_loading import documents_of
+from tfr_smooth import recommendation, serving
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script as a module. Its flags stay defined in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "examples")
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        return importlib.import_module("serve_http")
+
+
+@contextlib.contextmanager
+def running(script, path):
+    """A real server of an export; yields a function that sends a body, or None to get, and returns status and JSON."""
+    server = uvicorn.Server(uvicorn.Config(script.make_app(serving.load(path)), log_level="warning"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        def send(route, body=None):
+            data = None if body is None else json.dumps(body, default=str).encode()
+            request = urllib.request.Request(address + route, data, {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=120) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                return error.code, json.load(error)
+
+        try:
+            yield send
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+
+
+@pytest.fixture(scope="module")
+def send(script, ranker, tmp_path_factory):
+    path = ranker.export(tmp_path_factory.mktemp("ranker"), warmup_list_sizes=())
+    with running(script, path.parent) as send:
+        yield send
+
+
+def body_of(frame):
+    """A request, with the days as text in ISO 8601."""
+    return {"query": {"age": int(frame["age"].iloc[0])}, "documents": documents_of(frame)}
+
+
+def scores_of(ranking):
+    return [document["score"] for document in sorted(ranking, key=lambda document: document["place"])]
+
+
+def test_sixteen_clients_at_once_get_the_scores_of_predict(send, ranker):
+    frames = [frame for _, frame in NEW.groupby("query", sort=False)] * 6
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda frame: send("/rank", body_of(frame)), frames))
+    for frame, (status, answer) in zip(frames, answers, strict=True):
+        assert status == 200
+        scores = [document["score"] for document in answer["ranking"]]
+        assert scores == sorted(scores, reverse=True)
+        np.testing.assert_allclose(scores_of(answer["ranking"]), ranker.predict(frame), rtol=1e-6, atol=1e-6)
+    bodies = [body_of(frame) for frame in frames[:2]]
+    several = {name: [body[name] for body in bodies] for name in ("query", "documents")}
+    assert send("/rank", several)[1]["rankings"] == [answer["ranking"] for _, answer in answers[:2]]
+
+
+def test_wrong_requests_name_the_column_and_what_was_expected(send):
+    body = body_of(NEW[:3])
+    wrong = {
+        "price": {**body, "documents": [{**body["documents"][0], "price": "cheap"}]},
+        "listed": {**body, "documents": [{**body["documents"][0], "listed": "yesterday"}]},
+        "age": {"documents": body["documents"]},
+        "documents": {"query": body["query"]},
+    }
+    expected = {"price": "numbers", "listed": "dates", "age": "numbers", "documents": "required"}
+    for name, content in wrong.items():
+        status, answer = send("/rank", content)
+        assert status == 422
+        assert name in str(answer["detail"]) and expected[name] in str(answer["detail"])
+
+
+def test_health_and_metadata_describe_the_export(send):
+    status, health = send("/health")
+    assert status == 200 and health["status"] == "ok" and pathlib.Path(health["version"]).name == "1"
+    kinds = {feature["name"]: feature["kind"] for feature in send("/metadata")[1]["features"]}
+    assert kinds["price"] == "number" and kinds["listed"] == "date" and kinds["age"] == "number"
+
+
+def test_recommenders_have_their_own_route(script, tmp_path):
+    options = {"dim": 8, "softmax_epochs": 2, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
+    interactions = recommendation.Interactions(likes(), [f"u{user}" for user in range(24)], [*range(24)])
+    recommender = recommendation.Recommender(**options).fit(interactions)
+    with running(script, recommender.export(tmp_path)) as send:
+        expected = recommender.recommend(["u3"], topn=4)
+        status, answer = send("/recommend", {"users": ["u3"], "topn": 4})
+        assert status == 200 and [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
+        expected = recommender.recommend(histories=[[3, 4]], exclude=[5])
+        _, answer = send("/recommend", {"histories": [[3, 4]], "exclude": [5]})
+        assert [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
+        status, answer = send("/recommend", {})
+        assert status == 422 and "`users`" in answer["detail"]

@@ -1,0 +1,254 @@
+"""Loaded exports take plain Python values, and return what the estimators return."""
+
+import concurrent.futures
+import datetime
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tests.ranker.test_ranker import FRAME, NEW, SMALL, numbers
+from tests.recommendation.groups import likes
+from tfr_smooth import recommendation, serving
+
+CLOSE = {"rtol": 1e-6, "atol": 1e-6}
+COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+
+
+@pytest.fixture(scope="module")
+def path(ranker, tmp_path_factory):
+    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup_list_sizes=())
+
+
+@pytest.fixture(scope="module")
+def loaded(path):
+    return serving.load(path)
+
+
+def plain(value):
+    """A value as JSON or a database has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return None if not isinstance(value, list) and pd.isna(value) else value
+
+
+def documents_of(frame, **changed):
+    """The documents as dicts of plain values, with a key that is no column."""
+    rows = [
+        {name: plain(value) for name, value in zip(COLUMNS, row, strict=True)}
+        for row in frame[COLUMNS].itertuples(index=False)
+    ]
+    return [{"url": f"/{place}", **row, **changed} for place, row in enumerate(rows)]
+
+
+def scores_of(ranking):
+    """The scores in the order of the given documents."""
+    return [document.score for document in sorted(ranking, key=lambda document: document.place)]
+
+
+@pytest.fixture(scope="module")
+def lists(ranker):
+    """The query, the documents and the scores of each list of the new table."""
+    frames = [frame for _, frame in NEW.groupby("query", sort=False)]
+    return [({"age": int(frame["age"].iloc[0])}, documents_of(frame), ranker.predict(frame)) for frame in frames]
+
+
+def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker, loaded, lists):
+    queries, documents, expected = zip(*lists, strict=True)
+    together = loaded.rank(queries, documents=documents)
+    for query, rows, scores, of_batch in zip(queries, documents, expected, together, strict=True):
+        ranking = loaded.rank(query, documents=rows)
+        np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+        np.testing.assert_allclose(scores_of(of_batch), scores, **CLOSE)
+        assert [document.place for document in ranking] == np.argsort(-scores, kind="stable").tolist()
+        assert all(document.document is rows[document.place] for document in ranking)
+        # A value of the list may also be given with each document.
+        np.testing.assert_array_equal(
+            scores_of(loaded.rank(documents=[{**row, **query} for row in rows])), scores_of(ranking)
+        )
+    table = NEW.drop(columns=["query", "label"]).sample(frac=1.0, random_state=0)
+    queries = NEW["query"][table.index]
+    np.testing.assert_allclose(loaded.score(table, qid=queries), ranker.predict(table, qid=queries), **CLOSE)
+    with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query, got different"):
+        loaded.score(table.sort_values("age"), group=[1, len(table) - 1])
+    one = table.assign(age=30)
+    np.testing.assert_allclose(loaded.score(one), ranker.predict(one, qid=[0] * len(one)), **CLOSE)
+
+
+def test_lists_without_documents_have_empty_rankings(loaded, lists):
+    query, documents, scores = lists[0]
+    assert loaded.rank(query, documents=[]) == [] and loaded.rank([query], documents=[[]]) == [[]]
+    first, empty, last = loaded.rank([query] * 3, documents=[documents, [], documents])
+    assert empty == []
+    for ranking in (first, last):
+        np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "name, same, other",
+    [
+        ("listed", [datetime.datetime(2024, 5, 1), datetime.date(2024, 5, 1), "2024-05-01", "2024-05-01T00:00"], None),
+        ("item", ["item 7"], None),
+        ("genres", [["a", "b"], "a|b", ("a", "b")], ["c"]),
+        ("is_new", [True, 1, 1.0, np.True_], False),
+        ("price", [2, 2.0, np.float32(2.0)], -2),
+        ("image", [[1.0, 2.0, 3.0], [1, 2, 3], np.float32([1, 2, 3])], None),
+        ("title", ["Red (42)"], ""),
+    ],
+)
+def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded, lists):
+    query, documents, _ = lists[0]
+    results = [
+        scores_of(loaded.rank(query, documents=[{**document, name: value} for document in documents[:2]]))
+        for value in [*same, other]
+    ]
+    for result in results[1:-1]:
+        np.testing.assert_array_equal(result, results[0])
+    assert results[-1] != results[0]
+    mixed = [{**documents[0], name: value} for value in [*same, other]]
+    rankings = loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])
+    alone = loaded.rank(query, documents=[mixed[0], documents[1]])
+    np.testing.assert_allclose(scores_of(rankings[0]), scores_of(alone), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"price": "cheap"}, r"column 'price'.* numbers.*'cheap'.* row 2"),
+        ({"price": float("inf")}, r"column 'price' must be finite .*inf in row 2"),
+        ({"color": 3}, r"column 'color' must be text, got 3 in row 2"),
+        ({"listed": "yesterday"}, r"column 'listed' must be dates, got 'yesterday' in row 2"),
+        ({"image": [1.0, 2.0]}, r"column 'image' must be vectors"),
+        ({"item": 1.5}, r"column 'item' must be text or integers, got 1.5 in row 2"),
+    ],
+)
+def test_a_wrong_value_names_the_column_and_what_was_expected(changed, message, loaded, lists):
+    query, documents, _ = lists[0]
+    wrong = [*documents[:2], {**documents[2], **changed}]
+    with pytest.raises(ValueError, match=message):
+        loaded.rank(query, documents=wrong)
+
+
+def test_a_missing_column_names_the_document(loaded, lists):
+    query, documents, _ = lists[0]
+    without = {name: value for name, value in documents[1].items() if name != "price"}
+    with pytest.raises(ValueError, match=r"column 'price' must be in the query or in each document .* in row 1"):
+        loaded.rank(query, documents=[documents[0], without])
+    for call in (
+        lambda: loaded.rank(documents=documents),
+        lambda: loaded.rank([query] * 2, documents=documents[:1]),
+        lambda: loaded.rank("age", documents=documents),
+        lambda: loaded.rank(query, documents=["a"]),
+        lambda: loaded.score({"age": [20]}),
+    ):
+        with pytest.raises(ValueError, match="column|`documents`|`query`"):
+            call()
+
+
+def test_threads_share_an_export(loaded, lists):
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        rankings = [pool.submit(loaded.rank, query, documents=documents) for query, documents, _ in lists * 5]
+        for ranking, (_, _, scores) in zip(rankings, lists * 5, strict=True):
+            np.testing.assert_allclose(scores_of(ranking.result()), scores, **CLOSE)
+
+
+def test_the_last_version_is_loaded_and_others_are_refused(path, tmp_path):
+    for version in ("9", "10"):
+        shutil.copytree(path, tmp_path / version)
+    (tmp_path / "11").mkdir()  # not uploaded yet
+    assert serving.load(tmp_path).path == tmp_path / "10"
+    assert serving.load(str(tmp_path / "9")).card["training"]["hidden"] == [8]
+    (tmp_path / "10" / "assets.extra" / "model_card.json").unlink()
+    for wrong in (tmp_path, tmp_path / "11", tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match="`path` must be"):
+            serving.load(wrong)
+
+
+def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
+    features, labels, queries = numbers()
+    ranker = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
+    loaded = serving.load(ranker.export(tmp_path, warmup_list_sizes=()))
+    new = features[:5]
+    assert np.isnan(features).any()
+    expected = ranker.predict(new, qid=[0] * 5)
+    rows = [[None if np.isnan(value) else value for value in row] for row in new.tolist()]
+    named = [dict(zip("123", row, strict=True)) for row in rows]
+    for documents in (rows, named, new):
+        np.testing.assert_allclose(scores_of(loaded.rank(documents=documents)), expected, **CLOSE)
+    np.testing.assert_allclose(loaded.score(features, qid=queries), ranker.predict(features, qid=queries), **CLOSE)
+    with pytest.raises(ValueError, match="'features' must be vectors of 3 numbers, got 2"):
+        loaded.rank(documents=[[1.0, 2.0]])
+
+
+class Ints(tf.keras.Model):
+    def call(self, inputs, training=False):
+        return tf.cast(inputs["price (USD)"], tf.float32)[:, :, 0]
+
+
+class Sum(tf.keras.Model):
+    def call(self, inputs, training=False):
+        return inputs["price (USD)"][:, :, 0] + inputs["size"][:, :, 1] + inputs["length"]
+
+
+def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_path):
+    loaded = serving.load(exported.path)
+    expected = exported.scores(exported.features[:1])[0]
+    np.testing.assert_allclose(scores_of(loaded.rank(documents=exported.features[0])), expected, **CLOSE)
+    documents = [{"features": row} for row in exported.features[0].tolist()]
+    np.testing.assert_allclose(scores_of(loaded.rank(documents=documents)), expected, **CLOSE)
+    float32 = lambda *shape: tf.io.FixedLenFeature(shape, tf.float32)  # noqa: E731
+    arguments = {"context_feature_spec": {"length": float32(1)}, "warmup_list_sizes": ()}
+    specs = {"price (USD)": float32(1), "size": float32(2)}
+    loaded = serving.load(serving.export_ranker(Sum(), tmp_path / "sum", example_feature_spec=specs, **arguments))
+    documents = [{"price (USD)": 1, "size": [0, 2]}, {"price (USD)": 5, "size": [0, 3]}]
+    ranking = loaded.rank({"length": 10}, documents=documents)
+    assert [(document.place, document.score) for document in ranking] == [(1, 18.0), (0, 13.0)]
+    assert loaded.rank({"length": 10}, documents=[{"price (USD)": None, "size": [0, 2]}])[0].score == np.float32(
+        serving.INVALID_SCORE
+    )
+    specs = {**specs, "price (USD)": tf.io.FixedLenFeature([1], tf.int64)}
+    with pytest.raises(ValueError, match=r"column 'price \(USD\)' must be float32 or strings .*, got int64"):
+        serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup_list_sizes=()))
+
+
+@pytest.mark.parametrize("of_text", [True, False])
+def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
+    user_ids, item_ids = [*range(100, 124)], [*range(300, 324)]
+    if of_text:
+        user_ids, item_ids = (
+            [f"{what} {number}" for number in ids] for what, ids in zip("ui", (user_ids, item_ids), strict=True)
+        )
+    options = {"dim": 8, "softmax_epochs": 4, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
+    recommender = recommendation.Recommender(**options).fit(recommendation.Interactions(likes(), user_ids, item_ids))
+    loaded = serving.load(recommender.export(tmp_path))
+    histories = [item_ids[:3], [item_ids[5]], []]
+    calls = [
+        {"users": user_ids[:4]},
+        {"users": user_ids[:4], "topn": 3, "exclude": item_ids[:9]},
+        {"users": user_ids[:2], "only": [item_ids[3:6], item_ids[8:20]], "exclude": [[], item_ids[:12]]},
+        {"histories": histories},
+        {"histories": histories, "only": item_ids[2:12], "exclude": [[], item_ids[:12], [item_ids[4]]]},
+    ]
+    no_item = "" if of_text else -1
+    for call in calls:
+        expected = recommender.recommend(**call)
+        for recommended, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):
+            is_item = items != no_item
+            assert [entry.item for entry in recommended] == items[is_item].tolist()
+            np.testing.assert_allclose([entry.score for entry in recommended], scores[is_item], rtol=1e-5, atol=1e-5)
+    if not of_text:
+        assert loaded.recommend(["100", "101"]) == loaded.recommend([100.0, 101])
+        with pytest.raises(ValueError, match="`users` must be ids that are integers"):
+            loaded.recommend(["a"])
+    assert loaded.recommend(["99999"]) == loaded.recommend(histories=[[]])
+    for wrong in ({}, {"users": user_ids, "histories": []}, {"users": user_ids, "topn": 0}):
+        with pytest.raises(ValueError, match="`users`|`topn`"):
+            loaded.recommend(**wrong)
