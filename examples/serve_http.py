@@ -84,6 +84,8 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     api = make_app(serving.load(_MODEL_DIR.value))
     with socket.create_server((_HOST.value, _PORT.value)) as listening:
+        # Connections inherit it; without it, the body of an answer waits 40 ms for the client's confirmation.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         print(f"Listening on http://{_HOST.value}:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(uvicorn.Config(api, log_level="warning")).run(sockets=[listening])
 

@@ -234,6 +234,8 @@ def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
         {"users": user_ids[:4]},
         {"users": user_ids[:4], "topn": 3, "exclude": item_ids[:9]},
         {"users": user_ids[:2], "only": [item_ids[3:6], item_ids[8:20]], "exclude": [[], item_ids[:12]]},
+        {"users": user_ids[:2], "only": []},
+        {"users": user_ids[:2], "exclude": np.array(item_ids[:3], object)},
         {"histories": histories},
         {"histories": histories, "only": item_ids[2:12], "exclude": [[], item_ids[:12], [item_ids[4]]]},
     ]

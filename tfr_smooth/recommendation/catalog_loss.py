@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth.losses import RankingLoss
 
 # Scores of a part, which bounds memory: about 30 bytes each.
-_PART = 2**24
+_PART = 2**21
 
 
 def catalog_loss(

@@ -91,7 +91,7 @@ class Recommender(Estimator):
 
     Time per epoch: that of the loss for lists of the length of the catalog, one per user, or with sequences one per
     event, besides O(history_length) per event. Memory: batch_size times items, besides the factors; with sequences,
-    scores exist for a part of the events at a time, about 500 MB.
+    scores exist for a part of the events at a time, about 100 MB.
 
     Example:
       >>> import numpy as np

@@ -212,9 +212,9 @@ class LoadedRecommender(_Loaded):
         super().__init__(path, card)
         of_input = {"users": "users", "items": "histories"}
         self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
-        for exclude in (None, ()):
-            self.recommend([None], exclude=exclude)
-            self.recommend(histories=[[]], exclude=exclude)
+        for filters in ({}, {"exclude": ()}, {"only": ()}):
+            self.recommend([None], **filters)
+            self.recommend(histories=[[]], **filters)
 
     def recommend(
         self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude: Any = None, only: Any = None
@@ -227,7 +227,7 @@ class LoadedRecommender(_Loaded):
             Unknown items are ignored.
           topn: Items per user, >= 1; at most those of the export.
           exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
-          only: Ids of the items to choose from, in the same form. None: all items.
+          only: Ids of the items to choose from, in the same form; an empty list is no item. None: all items.
 
         Returns:
           For each user, the items, best first; fewer than `topn` if there are fewer to choose from.
@@ -245,9 +245,9 @@ class LoadedRecommender(_Loaded):
         else:
             inputs = {"histories": self._lists("histories", histories)}
         if exclude is not None or only is not None:
-            signature = f"filtered_{signature}"
-            for name, items in (("exclude", exclude), ("only", only)):
-                of_users = items or []
+            signature = f"{'excluding' if only is None else 'filtered'}_{signature}"
+            for name, items in (("exclude", exclude), ("only", only))[: 1 if only is None else 2]:
+                of_users = [] if items is None else items
                 is_shared = not len(of_users) or isinstance(of_users[0], str) or not np.iterable(of_users[0])
                 inputs[name] = self._lists(name, [of_users] if is_shared else of_users)
         answer = self._call(signature, inputs)
