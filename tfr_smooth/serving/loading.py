@@ -212,7 +212,8 @@ class LoadedRecommender(_Loaded):
         super().__init__(path, card)
         of_input = {"users": "users", "items": "histories"}
         self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
-        for filters in ({}, {"exclude": ()}, {"only": ()}):
+        warm_up: list[dict[str, Any]] = [{}, {"exclude": ()}, {"only": ()}]
+        for filters in warm_up:
             self.recommend([None], **filters)
             self.recommend(histories=[[]], **filters)
 
