@@ -46,7 +46,7 @@ class Recommender(Estimator):
         needs fewer epochs. The trained model contains the propagated vectors only.
       softmax_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
-      softmax_learning_rate: Learning rate of Adam in the first stage, > 0. None: 0.01, or 0.003 for sequences.
+      softmax_learning_rate: Learning rate of Adam in the first stage, > 0. None: 0.01, or 0.005 for sequences.
       learning_rate: Learning rate of Adam in the second stage, > 0.
       softmax_batch_size: Users per batch in the first stage, >= 1; for sequences, rows of `history_length` positions,
         each of which contains the sequences of one or several users. None: 256, or 5 for sequences.

@@ -33,7 +33,7 @@ _LEAST |= {"history_length": 1}
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
     "dim": (256, 128),
     "temperature": (0.2, 0.07),
-    "softmax_learning_rate": (0.01, 0.003),
+    "softmax_learning_rate": (0.01, 0.005),
     "softmax_batch_size": (256, 5),
     "batch_size": (64, 5),
     "hard_negatives": (None, 100),
