@@ -154,8 +154,8 @@ class RecommenderJob(experiments.StoredJob):
         model = METHODS[self.method].make(**self.settings)
         is_ours = isinstance(model, recommendation.Recommender)
         if is_ours and self.is_search:
-            ndcg = model.fit(train).history_["val_ndcg_cut_20"][model.best_epoch_]
-            return experiments.Result({"ndcg": ndcg, "epochs": model.best_epoch_ + 1}, {})
+            ndcg = model.fit(train).history_["val_ndcg_cut_20"][model.best_epoch_ - 1]
+            return experiments.Result({"ndcg": ndcg, "epochs": model.best_epoch_}, {})
         if self.is_search:
             train, test = recommendation.hold_out(train, items=0.1, seed=0)
         model.fit(train, **({"checkpoint_dir": unfinished} if is_ours else {}))

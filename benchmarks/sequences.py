@@ -115,9 +115,9 @@ def recommender(split: Split, seed: int, **settings: Any) -> Measured:
     model = recommendation.Recommender(seed=seed, select_by=_SELECT_BY, verbose=False, **settings)
     started = time.process_time()
     model.fit(split.train, validation=split.validation)
-    value = model.history_[f"val_{_SELECT_BY}"][model.best_epoch_]
+    value = model.history_[f"val_{_SELECT_BY}"][model.best_epoch_ - 1]
     # With the second training, which repeats the epochs up to the best one.
-    epochs = len(model.history_["loss"]) + model.best_epoch_ + 1
+    epochs = len(model.history_["loss"]) + model.best_epoch_
     return Measured({_SELECT_BY: value}, lambda: model, time.process_time() - started, epochs)
 
 

@@ -245,7 +245,8 @@ class Neural(Method):
         names = {f"val_{self._loss}": "valid_smooth", "val_ndcg": "valid_ndcg", "val_exact": "valid_exact"}
         curves = {names.get(name, name): values for name, values in ranker.history_.items()}
         scores = [ranker.predict(queries.features, group=queries.lengths) for queries in (valid, test)]
-        return Fitted(scores[0], scores[1], curves, {"best_epoch": ranker.best_epoch_})
+        best = None if ranker.best_epoch_ is None else ranker.best_epoch_ - 1  # published results count from 0
+        return Fitted(scores[0], scores[1], curves, {"best_epoch": best})
 
     def _ranker(self, settings: Mapping[str, Any], seed: int) -> tfr_smooth.Ranker:
         chosen = {**self.defaults, **settings}

@@ -3,6 +3,7 @@
 import inspect
 import io
 import json
+import warnings
 import zipfile
 
 import h5py
@@ -271,12 +272,28 @@ def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
 
 @pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
 @pytest.mark.parametrize(
-    ("name", "hint"), [("smooth_ndcg", " Did you mean 'smoothi_ndcg'?"), ("zzz", ""), ("tfr_smooth>None", "")]
+    ("name", "hint"), [("smooth_ndcg", " Did you mean 'smoothi_ndcg' or "), ("zzz", ""), ("tfr_smooth>None", "")]
 )
 def test_an_unknown_name_is_refused_by_compile_in_one_line(argument, name, hint):
     with pytest.raises(ValueError) as error:
         models.FeedForwardScorer(hidden=[2]).compile("sgd", **{argument: name if argument == "loss" else ["mae", name]})
-    assert str(error.value) == f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
+    message = f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
+    assert str(error.value).startswith(message) and str(error.value).endswith("?" if hint else ".")
+
+
+def test_labels_of_arrays_are_checked_for_nan_and_for_padding_by_zeros():
+    model = models.FeedForwardScorer(hidden=[2])
+    model.compile("sgd", "softmax")
+    features, labels = np.ones([2, 3, 4], np.float32), np.eye(2, 3, dtype=np.float32)
+    with pytest.raises(ValueError, match="^`y` must be numbers, negative for padding, got NaN.$"):
+        model.fit(features, np.where(labels, np.nan, 0.0), verbose=0)
+    features[0, 2] = 0.0
+    with pytest.warns(UserWarning, match="^`y` should be negative for padding, got 0 at the end of 1 lists"):
+        model.fit(features, labels, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels[0, 2] = -1.0
+        model.fit(features, y=labels, verbose=0)
 
 
 def test_the_names_in_a_keras_file_are_stable(tmp_path):

@@ -144,13 +144,17 @@ def name(argument: str, value: Any, names: Iterable[str]) -> str:
     names = list(names)
     if value in names:
         return value
+    some = ", ".join(map(repr, names[:_MOST_LISTED]))
+    more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
+    raise ValueError(f"`{argument}` must be one of {some}{more}, got {value!r}.{hint(value, names)}")
+
+
+def hint(value: Any, names: Iterable[str]) -> str:
+    """Returns the end of an error message, which suggests the names that are similar to `value`, if there are some."""
     # "lambdarank" is near "lambda_loss".
     plain = {name.replace("_", "").lower(): name for name in names}
     near = [plain[match] for match in difflib.get_close_matches(str(value).replace("_", "").lower(), plain, n=3)]
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    some = ", ".join(map(repr, names[:_MOST_LISTED]))
-    more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
-    raise ValueError(f"`{argument}` must be one of {some}{more}, got {value!r}.{hint}")
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def float_type(name: str, value: Any) -> tf.DType | None:

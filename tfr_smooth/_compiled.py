@@ -21,6 +21,19 @@ _NUMERICS_CHECKS = ("CheckNumericsV2", "DebugNumericSummaryV2")
 _FINE, _STEP = 64, 8
 
 
+def traced(function: Callable[..., Any], **options: Any) -> Any:
+    """Returns the `tf.function` of a function that is defined anew for each model.
+
+    TensorFlow warns of frequent retraces of one code object, which all these functions share; it counts partial
+    functions by object.
+
+    Args:
+      function: The function, without AutoGraph.
+      **options: Options of `tf.function`.
+    """
+    return tf.function(functools.partial(function), autograph=False, **options)
+
+
 def program(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function compiled by XLA.
 

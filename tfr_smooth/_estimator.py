@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
-from tfr_smooth.evaluation.trec import checked_measures, evaluate_rows
+from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -131,7 +131,8 @@ def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query:
       measures: The names of the measures.
       by_query: Whether to return the value of each query in place of means.
     """
-    queries, results = np.array(lists.query_ids.to_pylist(), object)[lists.query_of_document], {}
+    queries = np.array(lists.query_ids.to_pylist(), object)[lists.query_of_document]
+    results: dict[str, Any] = {} if by_query else ByMeasure()
     for name in lists.roles.labels:
         prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
         of_label = evaluate_rows(lists.values(name), scores, queries, measures, by_query=by_query)
@@ -151,9 +152,16 @@ def fitting(fit: F) -> F:
             self._changed = None
         try:
             return fit(self, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             self._params, self._loss_options, self._changed = before
-            raise
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            folder = kwargs.get("checkpoint_dir")
+        # Here, so that there is no traceback of Keras.
+        kept = " and nothing of it was kept; with `checkpoint_dir`, the same call would resume"
+        if folder is not None:
+            kept = f"; the same call resumes after the last finished epoch, from {os.fspath(folder)}"
+        raise KeyboardInterrupt(f"The training was interrupted{kept}.")
 
     return cast(F, decorated)
 
@@ -193,7 +201,7 @@ class Estimator:
     """The base class of the estimators.
 
     The constructor of a subclass stores its arguments as `_params`, and `fit`, decorated with `fitting`, sets `model_`,
-    `history_` and `best_epoch_`. `_state` and `_restore` define what a file contains besides these.
+    `history_` and `best_epoch_`, from 1 on. `_state` and `_restore` define what a file contains besides these.
     """
 
     _params: dict[str, Any]  # of the model after `fit`

@@ -67,7 +67,7 @@ def test_training_is_dashed_and_validation_solid_in_the_same_color(panels):
 
 
 def test_the_best_epoch_is_marked_in_both_panels(panels):
-    for axes in panels(HISTORY, best_epoch=1):
+    for axes in panels(HISTORY, best_epoch=2):
         (mark,) = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
         assert list(mark.get_xdata()) == [2, 2]
         assert axes.get_xlabel() == "epoch (dotted: best on validation, 2)"
@@ -94,7 +94,7 @@ def test_values_that_are_not_finite_leave_gaps(panels):
 
 
 def test_a_panel_without_curves_shows_not_recorded(panels):
-    left, right = panels({"loss": [0.5, 0.4]}, best_epoch=0)
+    left, right = panels({"loss": [0.5, 0.4]}, best_epoch=1)
     assert not left.texts
     assert [text.get_text() for text in right.texts] == ["not recorded"]
 
@@ -102,7 +102,7 @@ def test_a_panel_without_curves_shows_not_recorded(panels):
 def test_the_file_is_an_image_that_is_not_blank(tmp_path):
     path = tmp_path / "curves.png"
     path.write_bytes(b"before")
-    plot_training_curves(str(path), HISTORY, best_epoch=1)
+    plot_training_curves(str(path), HISTORY, best_epoch=2)
     picture = imread(path)
     assert picture.shape[:2] == (720, 1650)
     assert 0.01 < np.mean(picture[..., :3].min(axis=-1) < 0.9) < 0.5
@@ -120,8 +120,8 @@ def test_the_file_is_an_image_that_is_not_blank(tmp_path):
         ),
         ({"loss": []}, {}, "`history['loss']` must be one number per epoch, at least one, got []."),
         ({"loss": ["0.5"]}, {}, "`history['loss']` must be one number per epoch, at least one, got ['0.5']."),
-        (HISTORY, {"best_epoch": 3}, "`best_epoch` must be an integer <= 2, got 3."),
-        (HISTORY, {"best_epoch": -1}, "`best_epoch` must be an integer >= 0, got -1."),
+        (HISTORY, {"best_epoch": 4}, "`best_epoch` must be an integer <= 3, got 4."),
+        (HISTORY, {"best_epoch": 0}, "`best_epoch` must be an integer >= 1, got 0."),
     ],
 )
 def test_bad_arguments_are_refused(history, options, message, tmp_path):

@@ -1,6 +1,7 @@
 """`tfr_smooth.Ranker`: tables as they are, prediction, evaluation, files, resuming, and scikit-learn's habits."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -211,7 +212,9 @@ def test_evaluate_returns_the_means_of_trec_eval_with_standard_errors(ranker):
     features = NEW.drop(columns="label")
     assert ranker.score(features, NEW["label"]) == ranker.score(NEW)
     one = ranker.evaluate(NEW[NEW["query"] == "q0"])["ndcg"]
-    assert np.isnan(one.standard_error) and str(one).endswith(" ± nan")
+    assert np.isnan(one.standard_error) and str(one) == f"{one.mean:.4f}"
+    printed = str(ranker.evaluate(NEW, measures=["ndcg", "ndcg_cut_10"])).splitlines()
+    assert [re.fullmatch(r"(\w+) +0\.\d{4} ± 0\.\d{4}", line)[1] for line in printed] == ["ndcg", "ndcg_cut_10"]
 
 
 def test_group_qid_and_columns_define_the_same_queries(of_arrays):
@@ -269,11 +272,11 @@ def test_the_best_epoch_of_the_validation_set_is_used():
     )
     fitted.fit(FRAME, label="label", query="query", validation=NEW)
     values = fitted.history_["val_ndcg"]
-    assert fitted.best_epoch_ == int(np.argmax(values)) and len(values) == 3
+    assert fitted.best_epoch_ == int(np.argmax(values)) + 1 and len(values) == 3
     assert fitted.score(NEW) == pytest.approx(max(values), abs=1e-6)
     assert set(fitted.history_) == {"loss", "val_ndcg", "val_smoothi_ndcg"}
     fitted.set_params(select_by="last").fit(FRAME, label="label", query="query", validation=NEW)
-    assert fitted.best_epoch_ == 2 and fitted.score(NEW) == pytest.approx(fitted.history_["val_ndcg"][-1], abs=1e-6)
+    assert fitted.best_epoch_ == 3 and fitted.score(NEW) == pytest.approx(fitted.history_["val_ndcg"][-1], abs=1e-6)
 
 
 @pytest.mark.slow
@@ -618,7 +621,6 @@ def test_one_validation_set_is_given_as_a_tuple():
 BAD_TABLES = {
     "missing": (lambda frame: frame.drop(columns="price"), "'price'"),
     "misnamed": (lambda frame: frame.rename(columns={"price": "prise"}), "'price'.*Did you mean 'prise'?"),
-    "extra": (lambda frame: frame.assign(rating=1.0), "'rating'"),
     "of another type": (lambda frame: frame.assign(price="cheap"), "'price' must be numbers, got 'cheap'"),
     "infinite": (lambda frame: frame.assign(price=np.inf), "'price'"),
     "an array": (lambda frame: frame[["price"]].to_numpy(), "`X` must be a table"),
@@ -631,6 +633,13 @@ def test_a_table_that_does_not_fit_names_the_column(case, ranker):
     with pytest.raises(ValueError, match=message) as error:
         ranker.predict(change(NEW))
     assert "\n" not in str(error.value)
+
+
+def test_other_columns_than_those_of_fit_are_ignored():
+    features = FRAME[["price", "color"]]
+    by_array = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(features, FRAME["label"], qid=FRAME["query"])
+    expected = by_array.predict(NEW[["price", "color"]], qid=NEW["query"])
+    np.testing.assert_array_equal(by_array.predict(NEW.assign(rating="5"), qid=NEW["query"]), expected)
 
 
 @pytest.mark.slow

@@ -53,9 +53,9 @@ def test_the_validation_metric_is_the_weighted_mean_over_labels():
     options = {"query": "query", "validation": NEW, "further_metrics": further_metrics}
     ranker = tfr_smooth.Ranker(**{**SMALL, "loss": "approx_ndcg"}, patience=1).fit(FRAME, label=LABELS, **options)
     assert set(ranker.history_) == {"loss", "val_ndcg", "val_approx_ndcg", "val_mrr"}
-    best = ranker.history_["val_ndcg"][ranker.best_epoch_]
+    best = ranker.history_["val_ndcg"][ranker.best_epoch_ - 1]
     assert best == pytest.approx(ranker.score(NEW), rel=1e-5)
-    assert ranker.history_["val_approx_ndcg"][ranker.best_epoch_] == max(ranker.history_["val_approx_ndcg"])
+    assert ranker.history_["val_approx_ndcg"][ranker.best_epoch_ - 1] == max(ranker.history_["val_approx_ndcg"])
     assert isinstance(ranker.loss_, losses.MultiObjectiveLoss) and ranker.loss_.weights == [1.0, 0.3]
 
 

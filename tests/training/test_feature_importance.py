@@ -94,7 +94,7 @@ def test_standard_errors_and_the_printed_table():
         "x           0.0000 ± 0.0000",
     ]
     once = FeatureImportance("ndcg", 0.8, {"x": np.array([0.1])})
-    assert np.isnan(once.standard_errors["x"])
+    assert np.isnan(once.standard_errors["x"]) and str(once).endswith("\nx         0.1000")
 
 
 def test_a_seed_determines_the_drops_and_progress_is_reported():

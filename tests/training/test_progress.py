@@ -31,8 +31,8 @@ def test_each_epoch_prints_a_line_with_the_time_left(fitted):
     assert first == "Compiling the first step ..."
     assert len(epochs) == 3
     for number, line in enumerate(epochs, 1):
-        assert re.fullmatch(rf"Epoch {number}/3: loss \d+\.\d{{4}}, \d+ s, (\d+ s left|done)", line)
-    assert epochs[0].endswith(" left") and epochs[2].endswith(", done")
+        end = {1: "", 2: r", \d+ s left", 3: ", done"}[number]  # the first epoch includes compilation
+        assert re.fullmatch(rf"Epoch {number}/3: loss \d+\.\d{{4}}, \d+ s{end}", line)
 
 
 def test_the_time_left_excludes_compiling(monkeypatch, capsys):
@@ -46,7 +46,7 @@ def test_the_time_left_excludes_compiling(monkeypatch, capsys):
         log.on_epoch_end(epoch, {"loss": 0.5})
     log.on_train_end()
     left = [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()]
-    assert left == ["8 min left", "8 s left", "9 s left"]
+    assert left == ["100 s", "8 s left", "9 s left"]
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,14 @@ def test_the_log_continues_when_training_resumes(fitted, tmp_path):
     assert after[:2] == before[:2] and after[2] != before[2]
     fitted(training.ProgressLog(path), 0, 1)
     assert [row["epoch"] for row in rows(path)] == ["1"]
+
+
+def test_an_early_stop_says_so_with_the_best_epoch(capsys):
+    dataset = tf.data.Dataset.from_tensors((tf.ones([4, 2]), tf.ones([4, 1])))
+    model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    values = iter([0.1, 0.3, 0.2, 0.2])
+    validation = training.Validation(lambda model: {"quality": next(values)}, monitor="quality", patience=2)
+    training.train(model, lambda finished: dataset, epochs=9, validation=validation, verbose=True)
+    assert capsys.readouterr().out.endswith("\nStopped early after epoch 4 of 9; the best one is 2\n")
+    assert validation.best_epoch == 2

@@ -72,7 +72,7 @@ def test_keeps_the_best_epoch_and_its_model(model, tmp_path):
     validation = training.ExactValidation(dataset, [scripted], path=path)
     keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: outputs.append(model.predict(inputs, verbose=0)))
     model.fit(dataset, epochs=5, verbose=0, callbacks=[validation, keep])
-    assert (validation.best_epoch, validation.best_value) == (1, 0.5) and not validation.stopped
+    assert (validation.best_epoch, validation.best_value) == (2, 0.5) and not validation.stopped
     best = tf.keras.models.load_model(path).predict(inputs, verbose=0)
     np.testing.assert_allclose(best, outputs[1], rtol=1e-6)
     assert np.abs(best - outputs[4]).max() > 1e-4
@@ -100,7 +100,7 @@ def test_monitor_selects_the_metric_and_mode_min_its_lowest_value(model):
     scripted = [Scripted([0.1, 0.5, 0.9], "a"), Scripted([3.0, 1.0, 2.0], "b")]
     validation = training.ExactValidation(dataset, scripted, monitor="b", mode="min")
     model.fit(dataset, epochs=3, verbose=0, callbacks=[validation])
-    assert (validation.best_epoch, validation.best_value) == (1, 1.0)
+    assert (validation.best_epoch, validation.best_value) == (2, 1.0)
 
 
 @pytest.mark.parametrize(

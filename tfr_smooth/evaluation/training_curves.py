@@ -34,7 +34,7 @@ def plot_training_curves(
       history: Name to one number per epoch, as in the `history` of Keras's `History`. "loss" and "val_loss" are plotted
         on the left, all other names on the right; the prefix "val_" marks validation. All sequences have the same
         length, >= 1. NaN and infinity leave a gap.
-      best_epoch: Index of the epoch to mark, in [0, number of epochs - 1]. None marks none.
+      best_epoch: The epoch to mark, in [1, number of epochs]. None marks none.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -53,7 +53,7 @@ def plot_training_curves(
     """
     curves, epochs = _checked_curves(history)
     if best_epoch is not None:
-        _arguments.integer("best_epoch", best_epoch, least=0, most=epochs - 1)
+        _arguments.integer("best_epoch", best_epoch, least=1, most=epochs)
 
     _plotting.write_png(path, lambda: _draw(curves, epochs, best_epoch), by="`plot_training_curves`")
 
@@ -85,8 +85,8 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
         _draw_panel(axes, panel, epochs)
         mark = ""
         if best_epoch is not None:
-            axes.axvline(best_epoch + 1, color=_plotting.GRAY, linewidth=1.5, linestyle=":", zorder=1.5)
-            mark = f" (dotted: best on validation, {best_epoch + 1})"
+            axes.axvline(best_epoch, color=_plotting.GRAY, linewidth=1.5, linestyle=":", zorder=1.5)
+            mark = f" (dotted: best on validation, {best_epoch})"
         axes.set_title(f"{title} by epoch")
         axes.set_xlabel(f"epoch{mark}")
         axes.set_ylabel(title.lower())

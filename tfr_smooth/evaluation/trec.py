@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,19 @@ _RECIP_RANK = re.compile(r"recip_rank_(\d+)")
 _MAX_LABEL = 1023
 # The field separators of TREC files, and trec_eval's end of a string.
 _SEPARATORS = " \t\n\r\v\f\0"
+
+
+V = TypeVar("V")
+
+
+class ByMeasure(dict[str, V]):
+    """Values by measure, printed with one line per measure."""
+
+    def __str__(self) -> str:
+        """Returns the lines, with four digits."""
+        width = max(map(len, self), default=0)
+        shown = (f"{value:.4f}" if isinstance(value, float) else value for value in self.values())
+        return "\n".join(f"{name:{width}}  {value}" for name, value in zip(self, shown, strict=True))
 
 
 class ScoredQuery(NamedTuple):
@@ -61,7 +74,7 @@ def trec_eval(
     measures: str | Iterable[str] = DEFAULT_MEASURES,
     *,
     qrels: Qrels | None = None,
-) -> dict[str, float]:
+) -> ByMeasure[float]:
     """Computes trec_eval's measures, averaged over queries.
 
     Documents are ranked by decreasing float32 score, ties by decreasing id (as text, by code points). With the label
@@ -88,7 +101,7 @@ def trec_eval(
         `trec_eval -c`. None: `queries` contain labels.
 
     Returns:
-      Measure to its mean in [0, 1], in the order of `measures`.
+      Measure to its mean in [0, 1], in the order of `measures`; printed, one line per measure.
 
     Raises:
       ValueError: If a measure is unknown, there are no queries, or a query is invalid.
@@ -99,12 +112,15 @@ def trec_eval(
 
     Example:
       >>> query = ScoredQuery("q1", ["a", "b", "c"], np.array([0, 2, 1]), np.array([0.3, 0.2, 0.1]))
-      >>> {name: round(value, 4) for name, value in trec_eval([query], ["ndcg", "P_1", "map"]).items()}
-      {'ndcg': 0.6697, 'P_1': 0.0, 'map': 0.5833}
+      >>> print(trec_eval([query], ["ndcg", "P_1", "map"]))
+      ndcg  0.6697
+      P_1   0.0000
+      map   0.5833
     """
     by_query = trec_eval_by_query(queries, measures, qrels=qrels)
     names = next(iter(by_query.values()))
-    return {name: math.fsum(values[name] for values in by_query.values()) / len(by_query) for name in names}
+    means = {name: math.fsum(values[name] for values in by_query.values()) / len(by_query) for name in names}
+    return ByMeasure(means)
 
 
 def trec_eval_by_query(
@@ -305,8 +321,8 @@ class Estimate(NamedTuple):
     standard_error: float
 
     def __str__(self) -> str:
-        """Returns both with four digits."""
-        return f"{self.mean:.4f} ± {self.standard_error:.4f}"
+        """Returns both with four digits, or only the mean of one query."""
+        return f"{self.mean:.4f}" + ("" if math.isnan(self.standard_error) else f" ± {self.standard_error:.4f}")
 
 
 def evaluate_rows(
@@ -322,16 +338,17 @@ def evaluate_rows(
       by_query: Whether to return the value of each query.
 
     Returns:
-      The mean over queries and its standard error, an `Estimate` by measure; or the values by measure and by query, as
-      text, which `randomization_test` compares with those of another ranker.
+      The mean over queries and its standard error, an `Estimate` by measure, printed with one line per measure; or the
+      values by measure and by query, as text, which `randomization_test` compares with those of another ranker.
 
     Raises:
       ValueError: If a measure is unknown, labels or scores are invalid, a query is missing, or the lengths differ.
       ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
     Example:
-      >>> print(evaluate_rows([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], ["a", "a", "b", "b"], ["map"])["map"])
-      0.7500 ± 0.2500
+      >>> print(evaluate_rows([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], ["a", "a", "b", "b"], ["map", "recall_1"]))
+      map       0.7500 ± 0.2500
+      recall_1  0.5000 ± 0.5000
     """
     labels, scores = np.asarray(labels), np.asarray(scores)
     if labels.shape != scores.shape or scores.ndim != 1 or not len(scores):
@@ -351,10 +368,10 @@ def evaluate_rows(
     return {name: {query: of_query[name] for query, of_query in values.items()} for name in values[names[0]]}
 
 
-def estimates(by_query: dict[str, dict[str, float]]) -> dict[str, Estimate]:
+def estimates(by_query: dict[str, dict[str, float]]) -> ByMeasure[Estimate]:
     """Returns the mean and standard error of each measure over queries."""
     names = next(iter(by_query.values()))
-    return {name: estimate(np.array([each[name] for each in by_query.values()])) for name in names}
+    return ByMeasure({name: estimate(np.array([values[name] for values in by_query.values()])) for name in names})
 
 
 def estimate(values: np.ndarray) -> Estimate:

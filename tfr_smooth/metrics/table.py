@@ -62,6 +62,9 @@ def get(key: str | Mapping[str, Any] | MeasureMetric, **arguments: Any) -> Measu
 def get(key: Any, **arguments: Any) -> MeasureMetric | None:
     """Returns a metric by name, config or instance, like `keras.metrics.get` for Keras metrics.
 
+    `models.FeedForwardScorer` accepts the names in `compile`. Other Keras models only accept those of Keras metrics, so
+    use `compile(metrics=[metrics.get("ndcg@10")])`.
+
     Args:
       key: A name in `NAMES` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or of a
         class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config returned by `serialize`; a metric; or None.

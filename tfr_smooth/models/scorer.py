@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import inspect
+import warnings
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _keras, losses, metrics
+from tfr_smooth import _arguments, _keras, losses, metrics
 
 # The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
 _METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
@@ -72,10 +73,11 @@ class Scorer(tf.keras.Model):
           The history.
 
         Raises:
-          ValueError: If `class_weight` is given, which Keras ignores for lists.
+          ValueError: If `class_weight` is given, which Keras ignores for lists, or arrays of labels contain NaN.
         """
         if kwargs.get("class_weight") is not None:
             raise ValueError("`class_weight` must be None: labels of lists are no classes. Weight lists or documents.")
+        _check_arrays(*(kwargs.get(name, value) for name, value in zip("xy", (*args, None, None), strict=False)))
         return super().fit(*args, **kwargs)
 
     @property
@@ -117,6 +119,21 @@ class Scorer(tf.keras.Model):
         super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
 
 
+def _check_arrays(x: Any, y: Any) -> None:
+    """Checks labels without a mask, if they are arrays: no NaN, and no padding by zeros, which has no label < 0."""
+    arrays = (np.ndarray, tf.Tensor)
+    if not isinstance(y, arrays) or (labels := np.asarray(y)).dtype.kind not in "fiu":
+        return
+    if np.isnan(labels).any():
+        raise ValueError("`y` must be numbers, negative for padding, got NaN.")
+    features = x.get("features") if isinstance(x, dict) and "mask" not in x else x
+    if isinstance(features, arrays) and np.ndim(features) == 3 and labels.ndim == 2 and (labels >= 0).all():
+        padding = ~np.asarray(features)[:, -1].any(axis=1) & (labels[:, -1] == 0)
+        if 0 < padding.sum() < len(labels):
+            got = f"0 at the end of {padding.sum()} lists, with features of 0: these count as documents"
+            warnings.warn(f"`y` should be negative for padding, got {got}.", stacklevel=3)
+
+
 def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
     """Returns our loss or metric of this name; Keras's names and other values are unchanged."""
     if not isinstance(identifier, str):
@@ -128,6 +145,5 @@ def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
     with contextlib.suppress(ValueError):
         if callable(theirs.get(identifier)):  # Keras 2 returns some unknown names.
             return identifier
-    near = difflib.get_close_matches(identifier, ours.NAMES, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = _arguments.hint(identifier, ours.NAMES)
     raise ValueError(f"`{argument}` must be known to tfr_smooth or Keras by its name, got {identifier!r}.{hint}")

@@ -58,7 +58,7 @@ class Trained(NamedTuple):
     Attributes:
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
-      best_epoch: Index of the best epoch; None without validation, or if the metric was always NaN.
+      best_epoch: The best epoch, from 1 on; None without validation, or if the metric was always NaN.
     """
 
     scorer: EncodedScorer

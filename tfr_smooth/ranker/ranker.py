@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, data, metrics, models, serving, training
+from tfr_smooth import _arguments, _compiled, data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.list_context import in_parts
@@ -81,7 +81,7 @@ class Ranker(Estimator):
       model_: The Keras model of the prepared table.
       features_: The layer of the columns of the table and their preparation.
       history_: The training loss and the validation metrics of each epoch, by name.
-      best_epoch_: Index of the selected epoch; None without validation.
+      best_epoch_: The selected epoch, from 1 on; None without validation.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -366,7 +366,8 @@ class Ranker(Estimator):
         """Scores documents.
 
         Args:
-          X: A table as for `fit`; the columns of labels, queries and weights may be missing.
+          X: A table as for `fit`; the columns of labels, queries and weights may be missing, and columns that are not
+            in the table of `fit` are ignored.
           qid: The query of each row, unless the table has the column of `fit` or documents are scored alone: with
             `list_context=False` or no column with ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
@@ -397,7 +398,7 @@ class Ranker(Estimator):
                 return tf.boolean_mask(scorer({"features": features, "mask": mask}, training=False), mask)
 
             specs = (*self.features_.raw_specs, tf.TensorSpec([None], tf.int64))
-            self._function = (scorer, tf.function(score, input_signature=specs, autograph=False))
+            self._function = (scorer, _compiled.traced(score, input_signature=specs))
         return self._function[1]
 
     def _batches(self, lists: data.Lists) -> tf.data.Dataset:
@@ -450,9 +451,9 @@ class Ranker(Estimator):
           by_query: Whether to return the value of each query.
 
         Returns:
-          The mean over queries and its standard error, by measure; or the values, by measure and by query, which
-          `evaluation.randomization_test` compares with those of another ranker. After training on several labels, of
-          each, by LABEL/MEASURE, such as "purchase/ndcg".
+          The mean over queries and its standard error, by measure, printed with one line per measure; or the values, by
+          measure and by query, which `evaluation.randomization_test` compares with those of another ranker. After
+          training on several labels, of each, by LABEL/MEASURE, such as "purchase/ndcg".
 
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.

@@ -78,7 +78,9 @@ class Schema:
         of_lists: bool = False,
         propensity: str | None = None,
     ) -> data.Lists:
-        """Returns lists like those of `fit`, with raw values; a table needs only the columns of the needed roles.
+        """Returns lists like those of `fit`, with raw values.
+
+        A table needs only the columns of the features and of the needed roles; others are ignored.
 
         Args:
           X: `Lists`, a table or a matrix.
@@ -94,7 +96,7 @@ class Schema:
             if layer.stacked:
                 names["features"] = [DENSE] if DENSE in X.column_names else None
             elif not checks.is_dense(X):
-                self._check_columns(X.column_names, layer)
+                check_names(X.column_names, layer.columns)
                 names["features"] = [column.name for column in layer.columns]
             for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
                 name = self.roles.get(role) if role in needs or (of_lists and role == "query") else None
@@ -106,7 +108,7 @@ class Schema:
             if str(propensity) in X.column_names:
                 names["propensity"] = propensity
         elif not layer.stacked and not X.is_dense:
-            self._check_columns(X.source.column_names, layer, X.roles.features)
+            check_names(X.source.column_names, layer.columns)
         lists = layer.raw_lists(read_documents(X, given, needs=needs, **names))
         if of_lists and names and all(value is None for value in (names["query"], given["qid"], given["group"])):
             reason = "the ranker scores documents by the others of their query, unless `list_context=False`"
@@ -115,14 +117,6 @@ class Schema:
         if "label" in needs and len(lists.roles.labels) != expected:
             raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
         return lists
-
-    def _check_columns(self, names: Sequence[str], layer: TableFeatures, features: Sequence[str] = ()) -> None:
-        """Checks that a table has the columns of the features, and no others without a role."""
-        check_names(names, layer.columns)
-        known = {column.name for column in layer.columns}.union(*map(_columns, self.roles.values()))
-        extra = [name for name in features or names if name not in known]
-        if extra and self.features is None:
-            raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
 
     def read_validation(self, validation: Any, layer: TableFeatures, propensity: str | None) -> data.Lists:
         """Returns the lists of the argument `validation` of `Ranker.fit`, with raw values."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import data
+from tfr_smooth import _compiled, data
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.statistics import is_constant
 from tfr_smooth.measures import NDCG
@@ -85,12 +85,11 @@ def _values(
     """Returns the function from blocks of codes without values to the NDCG of each list with a relevant document."""
     measure, ranking = NDCG(gain="linear"), ExactRanking()
 
-    @tf.function(reduce_retracing=True, autograph=False)
     def values(inputs: dict[str, tf.Tensor], labels: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
         scores = scorer({**inputs, "features": tf.minimum(inputs["features"], largest)}, training=False)
         return measure.compute(labels, scores, inputs["mask"], ranking)
 
-    labeled = []
+    traced, labeled = _compiled.traced(values, reduce_retracing=True), []
     for inputs, labels, *_ in batches:
         labels = labels if weights is None else tf.linalg.matvec(labels, tf.constant(weights, labels.dtype))
         labeled.append((inputs, tf.where(inputs["mask"], labels, 0.0)))
@@ -100,7 +99,7 @@ def _values(
         largest = np.full([scorer.num_features or 0], np.inf, np.float32)
         for first, length, *_ in blocks:
             largest[first : first + length] = 1.0  # the code of unseen values
-        by_batch = [values(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
+        by_batch = [traced(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
         return np.concatenate(by_batch)[is_relevant]
 
     return function

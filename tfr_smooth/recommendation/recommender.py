@@ -84,7 +84,7 @@ class Recommender(Estimator):
       interactions_: The interactions of the training and the validation, the items that users have.
       model_: The trained `CatalogFactors`.
       history_: The training loss and, with held-out items, the measure of each epoch of both stages, by name.
-      best_epoch_: Index of the selected epoch; None without validation.
+      best_epoch_: The selected epoch, from 1 on; None without validation.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -245,7 +245,7 @@ class Recommender(Estimator):
             return
         measure = measure_of(self._params["select_by"])
         result = evaluation.evaluate(Popularity().fit(train), validation, seen=train, measures=measure)
-        popular, own = result.means[measure].mean, first.history[f"val_{measure}"][first.best_epoch]
+        popular, own = result.means[measure].mean, first.history[f"val_{measure}"][first.best_epoch - 1]
         if own < popular:
             message = f"{measure} on the held-out items is {own:.4f}, and {popular:.4f} by popularity."
             warnings.warn(message, stacklevel=4)

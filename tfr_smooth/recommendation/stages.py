@@ -48,7 +48,7 @@ class Trained(NamedTuple):
       model: The factors.
       history: The training loss and the validation metrics of each epoch of all stages, by name.
       epochs: The number of epochs until the selected one, of each stage; empty without validation.
-      best_epoch: Index in the history of the selected epoch; None without validation.
+      best_epoch: The selected epoch of the history, from 1 on; None without validation.
     """
 
     model: CatalogFactors
@@ -170,7 +170,7 @@ class RecommenderTraining:
                 verbose=p["verbose"],
             )
             if watched is not None and watched.best_epoch is not None:
-                best_epochs.append(watched.best_epoch + 1)
+                best_epochs.append(watched.best_epoch)
                 best_epoch = len(history.get("loss", [])) + watched.best_epoch
             for name, values in logs.items():
                 history.setdefault(name, []).extend(values)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth import _extras
+from tfr_smooth import _compiled, _extras
 
 
 class SpecialTokens(NamedTuple):
@@ -53,7 +53,6 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     with _extras.needed("tensorflow-text", extra="text", by="A tokenizer"):
         import tensorflow_text  # noqa: F401
 
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
         tokens = tokenizer(texts)
         if not isinstance(tokens, tf.RaggedTensor):
@@ -61,7 +60,7 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
             raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")
         return tf.cast(tokens, tf.int32)
 
-    return tokenize
+    return _compiled.traced(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
 
 
 def segments(ids: tf.Tensor, special: SpecialTokens) -> tf.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _compiled
 from tfr_smooth.text.encoder import Encoder
 
 
@@ -104,7 +104,7 @@ class Reranker(tf.keras.Model):
         signature = tf.nest.map_structure(any_size, inputs)
         key = f"{method} {signature}"
         if key not in self._graphs:
-            self._graphs[key] = tf.function(getattr(self, method), autograph=False, input_signature=signature)
+            self._graphs[key] = _compiled.traced(getattr(self, method), input_signature=signature)
         return self._graphs[key](*inputs)
 
     def train_step(self, data: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class TextRanker(Estimator):
       model_: The Keras model of token ids, a `CrossEncoder` or a `LateInteraction`.
       columns_: The columns of the table by role.
       history_: The training loss and the validation measure of each epoch, by name.
-      best_epoch_: Index of the selected epoch; None without validation.
+      best_epoch_: The selected epoch, from 1 on; None without validation.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -326,8 +326,8 @@ class TextRanker(Estimator):
           by_query: Whether to return the value of each query.
 
         Returns:
-          The mean over queries and its standard error, by measure; or the values, by measure and by query, which
-          `evaluation.randomization_test` compares with those of another ranker.
+          The mean over queries and its standard error, by measure, printed with one line per measure; or the values, by
+          measure and by query, which `evaluation.randomization_test` compares with those of another ranker.
 
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.

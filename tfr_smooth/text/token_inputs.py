@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files
+from tfr_smooth import _arguments, _compiled, _files
 from tfr_smooth._estimator import digest
 from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
@@ -56,7 +56,7 @@ class _Inputs:
         Path(folder).mkdir(parents=True, exist_ok=True)
         weights = digest(variable.numpy() for variable in encoder.non_trainable_weights)
         of_any_size = [tf.TensorSpec([None, None], tf.int32)]
-        frozen = tf.function(encoder.frozen, autograph=False, input_signature=of_any_size)
+        frozen = _compiled.traced(encoder.frozen, input_signature=of_any_size)
         for name, ids in self.ids.items():
             path = Path(folder) / f"{name}_{encoder.frozen_layers}_{weights}_{digest([ids])}.npy"
             if not path.is_file():

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _plotting, metrics
+from tfr_smooth import _arguments, _compiled, _plotting, metrics
 from tfr_smooth._printable import printable
+from tfr_smooth.evaluation.trec import Estimate
 from tfr_smooth.training.scoring import for_inference
 
 if TYPE_CHECKING:
@@ -68,12 +69,13 @@ class FeatureImportance:
         }
 
     def __str__(self) -> str:
-        """Returns a table of the mean drops and their standard errors."""
+        """Returns a table of the mean drops and, for several repeats, their standard errors."""
         errors = self.standard_errors
+        estimates = {name: Estimate(mean, errors[name]) for name, mean in self.means.items()}
         shown = {name: printable(name) for name in self.drops}
         width = max(len("feature"), *map(len, shown.values()))
         lines = [f"{'feature':<{width}}  drop in {self.metric} from {self.baseline:.4f}"]
-        lines += [f"{shown[name]:<{width}}  {mean:7.4f} ± {errors[name]:.4f}" for name, mean in self.means.items()]
+        lines += [f"{shown[name]:<{width}}  {' ' * (drop.mean >= 0)}{drop}" for name, drop in estimates.items()]
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:
@@ -206,12 +208,11 @@ class _Evaluation:
         self.num_features = self._batches[0][0].shape[2]
         score = for_inference(model)
 
-        @tf.function(reduce_retracing=True, autograph=False)
         def update(features: tf.Tensor, others: Any, labels: tf.Tensor) -> None:
             scores = score(features if others is None else {"features": features, **others})
             metric.update_state(labels, scores)
 
-        self._update = update
+        self._update = _compiled.traced(update, reduce_retracing=True)
 
     def evaluate(self, shuffled: Sequence[int] = (), random: np.random.Generator | None = None) -> float:
         """Returns the metric, with the values of the given features in the same random order."""

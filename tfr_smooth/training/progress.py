@@ -21,7 +21,8 @@ class ProgressLog(tf.keras.callbacks.Callback):
     """Prints the metrics of the last epoch and the remaining time, and writes a CSV table of all epochs.
 
     On a terminal, it updates one line, which also counts batches. Otherwise, such as in a log file, it prints a line
-    for every tenth of the epochs. It also reports when the first step is traced and compiled, which may take a while.
+    for every tenth of the epochs. The remaining time is shown from the second epoch on. It also reports when the first
+    step is traced and compiled, which may take a while.
     Use `verbose=0` in `fit`, and pass this callback after callbacks that add metrics.
 
     Args:
@@ -38,7 +39,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
       >>> progress = tfr_smooth.training.ProgressLog()
       >>> _ = model.fit(features, labels, epochs=2, verbose=0, callbacks=[progress])  # doctest: +ELLIPSIS
       Compiling the first step ...
-      Epoch 1/2: loss ..., ... left
+      Epoch 1/2: loss ..., ... s
       Epoch 2/2: loss ..., done
     """
 
@@ -83,12 +84,12 @@ class ProgressLog(tf.keras.callbacks.Callback):
         """Called by Keras."""
         values = {name: float(value) for name, value in (logs or {}).items()}
         self._durations.append(time.monotonic() - self._start)
-        # The first epoch includes compilation, so it does not predict later epochs.
-        later = self._durations[1:] or self._durations
-        left = (self.params["epochs"] - epoch - 1) * sum(later) / len(later)
         shown = " ".join(f"{name} {value:.4f}" for name, value in values.items())
-        end = "done" if epoch + 1 == self.params["epochs"] else f"{_duration(left)} left"
-        self._line = f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}"
+        self._line = f"{self._name()}: {shown}, {_duration(self._durations[-1])}"
+        if epoch + 1 == self.params["epochs"]:
+            self._line += ", done"
+        elif later := self._durations[1:]:  # The first epoch includes compilation, so it does not predict later ones.
+            self._line += f", {_duration((self.params['epochs'] - epoch - 1) * sum(later) / len(later))} left"
         if self._is_terminal:
             self._overwrite(self._line)
         elif self._verbose and epoch % -(-self.params["epochs"] // _LINES) == 0:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import data
+from tfr_smooth import _compiled, data
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
 from tfr_smooth.training import cluster
 
@@ -180,9 +180,8 @@ def _input_names(model: Any) -> set[str]:
 def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
     score = _scorers.get(model)
     if score is None:
-        # A strong reference to the model would keep its entry alive. TensorFlow counts retraces by code object, which
-        # all models would share, but a partial function is counted by object.
-        score = tf.function(functools.partial(_scores, weakref.ref(model)), reduce_retracing=True, autograph=False)
+        # A strong reference to the model would keep its entry alive.
+        score = _compiled.traced(functools.partial(_scores, weakref.ref(model)), reduce_retracing=True)
         _scorers[model] = score
     return score
 

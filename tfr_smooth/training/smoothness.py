@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _padded
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
 from tfr_smooth.training import scoring
@@ -206,7 +206,6 @@ def _measurement(
     measure = loss.measure
     score = scoring.for_inference(model)
 
-    @tf.function(reduce_retracing=True, autograph=False)
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
         batch = _padded.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
@@ -222,7 +221,8 @@ def _measurement(
         counts = tf.logical_or(measure.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return tf.boolean_mask(values, counts, axis=1)
 
-    return lambda dataset: _summary(*np.concatenate([of_lists(*batch).numpy() for batch in dataset], axis=1))
+    traced = _compiled.traced(of_lists, reduce_retracing=True)
+    return lambda dataset: _summary(*np.concatenate([traced(*batch).numpy() for batch in dataset], axis=1))
 
 
 def _summary(smooth: np.ndarray, exact: np.ndarray, best: np.ndarray, norm: np.ndarray) -> dict[str, float]:

@@ -99,6 +99,9 @@ def train(
                 callbacks=[*used, history, ProgressLog(log, verbose=verbose), InterruptCheck(check)],
             )
     if validation is not None:
+        if verbose and validation.stopped:
+            last = len(validation.history["loss"])
+            print(f"Stopped early after epoch {last} of {epochs}; the best one is {validation.best_epoch}", flush=True)
         validation.restore_best(model)
         return validation.history
     return dict(history.history) if resumable is None else resumable.history

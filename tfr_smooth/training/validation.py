@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files
+from tfr_smooth import _arguments, _compiled, _files
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.training import cluster
 
@@ -20,7 +20,7 @@ class Validation(tf.keras.callbacks.Callback):
     """Computes validation metrics after each epoch, saves the best model, and optionally stops early.
 
     The metrics are added to the epoch's logs as `val_NAME`, so the progress bar, the history and later callbacks
-    receive them; pass this callback to `fit` before those. After training, `best_epoch` (counted from 0; ties go to the
+    receive them; pass this callback to `fit` before those. After training, `best_epoch` (counted from 1; ties go to the
     earlier epoch) and `best_value` describe the best epoch, `best_weights` are the model's weights after it (None
     without `path` if that was before the run resumed), and `history` has the logs of all epochs.
 
@@ -43,7 +43,7 @@ class Validation(tf.keras.callbacks.Callback):
       >>> validation = tfr_smooth.training.Validation(lambda model: {"ndcg": 0.5}, monitor="ndcg", patience=2)
       >>> _ = model.fit(dataset, epochs=5, verbose=0, callbacks=[validation])
       >>> validation.best_epoch, validation.history["val_ndcg"]
-      (0, [0.5, 0.5, 0.5])
+      (1, [0.5, 0.5, 0.5])
     """
 
     def __init__(
@@ -85,11 +85,10 @@ class Validation(tf.keras.callbacks.Callback):
             self.history.setdefault(name, []).append(float(value))
         value = logs[self._monitor]
         if self._is_better(value):
-            self.best_epoch, self.best_value, self.best_weights = epoch, value, self.model.get_weights()
+            self.best_epoch, self.best_value, self.best_weights = epoch + 1, value, self.model.get_weights()
             if self._path is not None:
                 self._save(self._path)
-        last_gain = -1 if self.best_epoch is None else self.best_epoch
-        if self._patience is not None and epoch - last_gain >= self._patience:
+        if self._patience is not None and epoch + 1 - (self.best_epoch or 0) >= self._patience:
             self.stopped = True
             self.model.stop_training = True
 
@@ -135,7 +134,7 @@ class Validation(tf.keras.callbacks.Callback):
             model.load_weights(self._path)
         except Exception as error:  # Each damage raises another type.
             raise ValueError(
-                f"{self._path} must be the model of epoch {self.best_epoch + 1}, the best one, but it is missing or "
+                f"{self._path} must be the model of epoch {self.best_epoch}, the best one, but it is missing or "
                 f"damaged: {' '.join(str(error).split())}. Remove the checkpoints to train from the start."
             ) from error
         self.best_weights = model.get_weights()
@@ -185,7 +184,6 @@ class Evaluation:
     def _step(self, element_spec: Any, shared: bool) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
 
-        @tf.function(input_signature=element_spec, autograph=False)
         def step(inputs: Any, *targets: tf.Tensor) -> None:
             if shared:
                 scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
@@ -197,7 +195,7 @@ class Evaluation:
             for metric in self.metrics:
                 metric.update_state(labels, scores, *weights)
 
-        return step
+        return _compiled.traced(step, input_signature=element_spec)
 
 
 class ExactValidation(Validation):
