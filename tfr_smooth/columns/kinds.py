@@ -111,7 +111,7 @@ class TrainingValues:
         taken, count, known = value_type(self.column.type), None, self.known
         if taken == "text":
             count = len(self.counts[0])
-        elif taken != "vector":  # Arrow does not count these.
+        elif taken not in ("vector", "set"):  # Arrow does not count these.
             count = pc.count_distinct(known.take(np.arange(0, len(known), len(known) // _COUNTED + 1))).as_py()
             count = count if count > 1 else pc.count_distinct(known).as_py()  # a rare value may be in no sample
         return ColumnSummary(self.name, kind, reason, taken, count, float(self.is_missing.mean()))
@@ -344,7 +344,9 @@ def learn_column(
     summary, raw = given.summary(cls.kind, reason), cls.raw(where, values, option)
     if raw is not values:
         given = training(raw, option)
-    return cls.learn(given), raw, summary
+    column = cls.learn(given)
+    rare = "" if column.has_values else "; no embedding, since each value is rare"
+    return column, raw, summary._replace(reason=reason + rare)
 
 
 def _check_known(where: Where, values: TrainingValues) -> None:

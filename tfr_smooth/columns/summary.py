@@ -15,7 +15,7 @@ class ColumnSummary(NamedTuple):
       kind: The kind.
       reason: Why it has this kind.
       type: The type of its values: "number", "boolean", "text", "date", "vector" or "set".
-      values: The number of different values; of numbers and dates, in a sample of 65,536 rows; None for vectors.
+      values: The number of different values; of numbers and dates, in a sample of 65,536 rows; None for vectors and sets.
       missing: The fraction of missing values.
 
     Example:
@@ -48,5 +48,5 @@ class ColumnSummaries(tuple[ColumnSummary, ...]):
         for summary in self:
             values = "" if summary.values is None else f"{summary.values:,}"
             rows.append((printable(summary.name), summary.kind, values, f"{summary.missing:.0%}", summary.reason))
-        name, kind, values, missing, _ = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-        return "\n".join(f"{a:<{name}}  {b:<{kind}}  {c:>{values}}  {d:>{missing}}  {e}" for a, b, c, d, e in rows)
+        first, second, third, fourth, _ = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+        return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)

@@ -41,7 +41,7 @@ class Vector(Column):
 
     kind = "vector"
     contains = "vectors"
-    default_for = ("vector",)
+    default_for: ClassVar[tuple[str, ...]] = ("vector",)
     accepts = ("vector",)
     dtype = tf.float32
     missing_value: ClassVar[Any] = np.nan
