@@ -344,9 +344,10 @@ def learn_column(
     summary, raw = given.summary(cls.kind, reason), cls.raw(where, values, option)
     if raw is not values:
         given = training(raw, option)
+        _check_known(where, given)
     column = cls.learn(given)
     rare = "" if column.has_values else "; no embedding, since each value is rare"
-    return column, raw, summary._replace(reason=reason + rare)
+    return column, raw, summary._replace(reason=reason + rare, missing=float(given.is_missing.mean()))
 
 
 def _check_known(where: Where, values: TrainingValues) -> None:

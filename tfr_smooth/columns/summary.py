@@ -15,7 +15,8 @@ class ColumnSummary(NamedTuple):
       kind: The kind.
       reason: Why it has this kind.
       type: The type of its values: "number", "boolean", "text", "date", "vector" or "set".
-      values: The number of different values; of numbers and dates, in a sample of 65,536 rows; None for vectors and sets.
+      values: The number of different values, of numbers and dates in a sample of 65,536 rows; None for vectors and
+        sets.
       missing: The fraction of missing values.
 
     Example:

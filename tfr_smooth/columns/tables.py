@@ -41,10 +41,11 @@ def infer_columns(
 ) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
-    Integers and floats are numbers, and durations their days; whole numbers are ids if the last word of the name is "id",
-    "sku" or the like. Timestamps and dates, also in text as in ISO 8601, are dates, in UTC if they have no time zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are
-    categories if they have few values, else text if they have several words, else ids; three letters of scripts without
-    blanks, such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
+    Integers and floats are numbers, and durations their days; whole numbers are ids if the last word of the name is
+    "id", "sku" or the like. Timestamps and dates, also in text as in ISO 8601, are dates, in UTC if they have no time
+    zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are categories
+    if they have few values, else text if they have several words, else ids; three letters of scripts without blanks,
+    such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
