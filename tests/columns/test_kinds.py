@@ -33,6 +33,39 @@ def test_dates_in_text_are_dates_if_the_kind_says_so():
         infer_columns(pd.DataFrame({"day": ["27 Nov 2026"]}), kinds={"day": "date"})
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        *((name, [7, 8, 9], "id") for name in ("id", "brand_id", "productId", "itemID", "SKU", "shop.id")),
+        *((name, [7, 8, 9], "number") for name in ("paid", "bid", "num_reviews", "idle", "valid", "id_count")),
+        *(
+            ("brand_id", values, kind)
+            for values, kind in (([7.0, None], "id"), ([7.5, 8.0], "number"), ([True], "boolean"))
+        ),
+        *(
+            ("x", [text, None], "date")
+            for text in ("2026-11-27", "2026-11-27 08:30", "2026-11-27T08:30:00.123456789+02:00")
+        ),
+        *(("x", [text, "2026-11-27"], "category") for text in ("7", "27 Nov 2026", "2026", "20261127")),
+    ],
+)
+def test_kinds_follow_from_values_and_names(name, values, kind):
+    assert infer_columns(pd.DataFrame({name: values}))[0].kind == kind
+
+
+def test_times_of_a_zone_in_text_are_in_utc():
+    (column,) = infer_columns(pd.DataFrame({"x": ["1970-01-01T02:00:01+02:00", "1970-01-01T00:00:03Z", "1970-01-01"]}))
+    raw = column_arrays(pd.DataFrame({"x": ["1970-01-01T02:00:01+02:00", "1970-01-01T00:00:03Z", ""]}), [column])["x"]
+    assert raw.tolist() == [1, 3, column.missing_value]
+
+
+def test_numbers_are_categories_if_the_kind_says_so():
+    frame = pd.DataFrame({"grade": [3.0, 1.0, None]})
+    (column,) = infer_columns(frame, kinds={"grade": "category"})
+    assert column.categories == ("1", "3")
+    assert column_arrays(frame, [column])["grade"].tolist() == [b"3", b"1", b""]
+
+
 def test_one_row_of_many_columns_has_the_features_of_its_columns():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 400)), columns=[f"c{i}" for i in range(400)])
     frame["brand"] = ["a", "b", "a"]

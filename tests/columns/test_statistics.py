@@ -70,7 +70,6 @@ def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_el
     target = training["label"] - training.groupby("query")["label"].transform("mean")
     named = [("host",), ("tags",), ("color",), *INTERACTIONS]
     assert [tuple(statistic["columns"]) for statistic in layer.get_config()["statistics"]] == named
-    assert "; Statistics: host, tags, color, host x tags, tags x color" in layer.kinds
     assert layer.feature_columns[-4:] == (*["host x tags"] * 2, *["tags x color"] * 2)
     everywhere = looked_up(layer, frame)
     for place, names in enumerate(named):
@@ -106,7 +105,7 @@ def test_random_labels_leave_no_statistic_and_training_documents_know_no_label(k
     assert np.corrcoef(found[:, 0], target)[0, 1] < 0.02
     monkeypatch.undo()
     layer, found = learn(frame)
-    assert found is None and "Statistics" not in layer.kinds
+    assert found is None and not layer.statistics
 
 
 def test_statistics_that_do_not_last_and_those_of_the_query_are_left_out():

@@ -118,9 +118,49 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
     frame["several"] = [["a"], ["b", "c"], []] * 50
     frame["vector"] = list(random.normal(size=(150, 3)))
     tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1}).fit(frame, label="label", query="query")
-    kinds = "category ['few']; id ['many']; text ['words']; set ['several']; vector ['vector']"
-    expected = f"{kinds}; Without embeddings: many"  # each of its values is too rare
-    assert f"Columns: {expected}\n" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines()[:6] == [
+        "column   kind      values  missing  reason",
+        "few      category       2       0%  2 different texts",
+        "many     id           140       0%  many texts of few words; no embedding, since each value is rare",
+        "words    text         140       0%  many texts of several words",
+        "several  set                   33%  lists or text",
+        "vector   vector                 0%  vectors",
+    ]
+
+
+def product_log(queries=60):
+    """Returns a table as a shop has it, whose purchases follow from the clicks."""
+    random, rows = np.random.default_rng(0), 10 * queries
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), 10)})
+    frame["brand_id"] = np.where(random.random(rows) < 0.1, np.nan, random.integers(100_000, 100_010, rows))
+    frame["productId"], frame["rating"] = random.integers(1, 50, rows), random.integers(1, 6, rows)
+    frame["day"] = (pd.Timestamp("2025-01-01") + pd.to_timedelta(random.integers(0, 600, rows), "D")).astype(str)
+    frame["shop"] = 7
+    frame["click"] = (random.random(rows) < 0.3).astype(int)
+    frame["purchase"] = frame["click"] * (random.random(rows) < 0.5)
+    return frame
+
+
+def test_a_product_log_needs_no_kinds(tmp_path):
+    frame = product_log()
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1})
+    with pytest.warns(UserWarning) as warned:
+        ranker.fit(frame, label="click", query="query")
+    messages = [str(warning.message) for warning in warned]
+    assert any(message.startswith("The columns ['shop'] have the same value") for message in messages)
+    assert any(message.startswith("The columns ['purchase'] nearly are the label") for message in messages)
+    kinds = {column.name: column.kind for column in ranker.columns_}
+    numbers = dict.fromkeys(["rating", "shop", "purchase"], "number")
+    assert kinds == {"brand_id": "id", "productId": "id", "day": "date", **numbers}
+    ranker.save(tmp_path / "ranker.keras")
+    assert tfr_smooth.Ranker.load(tmp_path / "ranker.keras").columns_ == ranker.columns_
+    texts = frame.assign(brand_id=[None if value != value else str(value) for value in frame["brand_id"]])
+    with pytest.warns(UserWarning, match="column 'brand_id' has the type text, and number in training"):
+        scores = ranker.predict(texts)  # "100001.0"
+    np.testing.assert_array_equal(scores, ranker.predict(frame))
+    served = ranker.model_.table_features.columns[0]
+    codes = served.features(served.prepare(tf.constant(["100001.0", "100001"])), served.resource()).numpy()
+    assert codes[0] == codes[1] > 1.0
 
 
 @pytest.mark.parametrize(
@@ -137,11 +177,11 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
         ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
-        ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64."),
+        ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64, which "),
         (
             [1, 2],
             {"kinds": {"x": "set:|"}},
-            "column 'x' must have lists or text for the kind 'set', got the type int64.",
+            "column 'x' must have lists or text for the kind 'set', got the type int64, which the kinds ['boolean', ",
         ),
         ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
         ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),

@@ -11,6 +11,7 @@ from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.number import Boolean, Number
 from tfr_smooth.columns.set import Set
 from tfr_smooth.columns.statistics import Statistic
+from tfr_smooth.columns.summary import ColumnSummaries, ColumnSummary
 from tfr_smooth.columns.tables import column_arrays, infer_columns
 from tfr_smooth.columns.text import Text
 from tfr_smooth.columns.vector import Encoded, Vector
@@ -19,6 +20,8 @@ __all__ = [
     "Boolean",
     "Category",
     "Column",
+    "ColumnSummaries",
+    "ColumnSummary",
     "Date",
     "Encoded",
     "Id",

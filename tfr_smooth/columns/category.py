@@ -36,9 +36,9 @@ class Category(SplitColumn):
     categories: tuple[str, ...] = ()
 
     kind = "category"
-    contains = "text"
-    default_for = "text"
-    accepts = ("text",)
+    contains = "text, numbers or booleans"
+    default_for = ("text",)
+    accepts = ("text", "number", "boolean")
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -47,9 +47,10 @@ class Category(SplitColumn):
         object.__setattr__(self, "categories", texts)
 
     @classmethod
-    def suits(cls, values: TrainingValues) -> bool:
-        """Returns whether there are few values."""
-        return values.is_category
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns how few texts there are; "" for many."""
+        count = len(values.counts[0])
+        return f"{count} different texts" if values.is_category else ""
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Category:

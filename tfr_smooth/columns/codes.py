@@ -12,9 +12,11 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column
-from tfr_smooth.data.reading.checks import shown
+from tfr_smooth.data.column_values import is_text
+from tfr_smooth.data.reading.checks import Where, id_text, shown
 
 MOST_CODES = 64  # values of a set, or words and word pairs of a text
+_DECIMALS = r"^([+-]?\d+)\.0+$"
 _MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
 
@@ -40,13 +42,29 @@ class DistinctValues(NamedTuple):
 class SplitColumn(Column):
     """Base class of columns of texts that have parts, such as words, or are one part each."""
 
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns the values as text, the same for all types of a value."""
+        return whole(values) if is_text(values.type) else id_text(where, values)
+
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the parts [values, (parts)] of strings [values]; empty ones mean nothing."""
-        return tf.RaggedTensor.from_tensor(values[:, tf.newaxis])
+        return tf.RaggedTensor.from_tensor(whole_strings(values)[:, tf.newaxis])
 
     def prepare(self, values: tf.Tensor) -> DistinctValues:
         """Returns the different values, split."""
         return DistinctValues.of(values, self.split)
+
+
+def whole(texts: Any) -> Any:
+    """Returns Arrow texts in which whole numbers have no decimals: "7.0" is the id 7 of a column with missing ids."""
+    has_decimals = pc.any(pc.match_substring_regex(texts, _DECIMALS)).as_py()
+    return pc.replace_substring_regex(texts, _DECIMALS, r"\1") if has_decimals else texts
+
+
+def whole_strings(values: tf.Tensor) -> tf.Tensor:
+    """Returns strings in which whole numbers have no decimals, as `whole`."""
+    return tf.strings.regex_replace(values, _DECIMALS, r"\1")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,8 @@ from tfr_smooth.data import column_values
 from tfr_smooth.data.reading.checks import Where
 
 _SECONDS_PER_DAY = 86400.0
+_SAMPLED = 2**12  # texts that are parsed first: most texts are no dates
+_ZONE = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ class Date(Column):
 
     kind = "date"
     contains = "dates"
-    default_for = "date"
+    default_for = ("date", "text")
     accepts = ("date", "text")
     dtype = tf.int64
     ordered = True
@@ -54,6 +56,18 @@ class Date(Column):
         object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
 
     @classmethod
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns whether these are dates, or all texts are."""
+        if values.column.type not in (pa.string(), pa.large_string()):
+            return cls.contains
+        try:
+            for texts in (values.known[:_SAMPLED], values.known):
+                _parsed(texts)
+        except pa.ArrowInvalid:
+            return ""
+        return "texts that are all dates"
+
+    @classmethod
     def learn(cls, values: TrainingValues) -> Date:
         """Returns the column of training values."""
         return cls(name=values.name, fill=mean_of(values) / _SECONDS_PER_DAY, has_missing=values.has_missing)
@@ -63,9 +77,8 @@ class Date(Column):
         """Returns dates, also those written in text as in ISO 8601, such as 2026-11-27 or 2026-11-27T08:30:00Z."""
         if not column_values.is_text(values.type):
             return values
-        texts = pc.if_else(pc.equal(values, ""), None, values)
         try:
-            return texts.cast(pa.timestamp("us"))
+            return _parsed(values)
         except pa.ArrowInvalid as error:
             expected = "dates as in ISO 8601, such as 2026-11-27, for the kind 'date': parse other texts before"
             raise ValueError(f"{where} must be {expected}; {error}.") from None
@@ -92,6 +105,15 @@ class Date(Column):
     def description(self) -> str:
         """The raw values, for a model card."""
         return f"seconds since 1970-01-01 UTC; {self.missing_value} is missing"
+
+
+def _parsed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns the dates of texts in ISO 8601, in UTC if they have no time zone; "" is missing."""
+    texts = pc.utf8_trim_whitespace(pc.if_else(pc.equal(texts, ""), None, texts))
+    texts = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
+    has_zone, days = pc.match_substring_regex(texts, _ZONE), pa.timestamp("us")
+    zoned = pc.if_else(has_zone, texts, None).cast(pa.timestamp("us", "UTC")).cast(days)
+    return pc.coalesce(zoned, pc.if_else(has_zone, None, texts).cast(days))
 
 
 def with_flag(features: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:

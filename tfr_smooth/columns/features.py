@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.codes import SplitColumn
-from tfr_smooth.columns.kinds import Column, as_columns, listed, raw_table
+from tfr_smooth.columns.kinds import Column, as_columns, raw_table
 from tfr_smooth.columns.list_context import in_parts, list_ranks, ordered_columns, ordered_values, padded
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
 from tfr_smooth.columns.statistics import WIDTH, Statistic
+from tfr_smooth.columns.summary import ColumnSummaries, ColumnSummary
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
 from tfr_smooth.data.lists import Lists
@@ -58,6 +59,8 @@ class TableFeatures(tf.keras.layers.Layer):
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
       statistics: Instances of `Statistic`, or the results of their `to_config`.
+      summaries: What was inferred of the columns, as of `ColumnSummary`, from which calls for other tables take the
+        types of the training.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -94,6 +97,7 @@ class TableFeatures(tf.keras.layers.Layer):
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
         statistics: Sequence[Statistic | Mapping[str, Any]] = (),
+        summaries: Sequence[Sequence[Any]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -101,6 +105,7 @@ class TableFeatures(tf.keras.layers.Layer):
         # Raw numbers may exceed the range of float16, so a global mixed precision policy does not apply here.
         super().__init__(dtype=dtype, **kwargs)
         self._columns = as_columns(columns)
+        self.summaries = ColumnSummaries(ColumnSummary(*summary) for summary in summaries)
         self.stacked = _arguments.boolean("stacked", stacked)
         self._matches = [Match.of(given, self._columns) for given in matches]
         self.encoders = dict(encoders or {})
@@ -199,25 +204,15 @@ class TableFeatures(tf.keras.layers.Layer):
             dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
             for column in self._columns
         ]
-        return self.replace(columns=columns)
+        lost = "; no embedding, which ranks other queries no better"
+        summaries = [s._replace(reason=s.reason + lost) if s.name in names else s for s in self.summaries]
+        return self.replace(columns=columns, summaries=summaries)
 
     @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
         return [*self._blocks("vector"), *([[self.num_features - count, count]] if count else [])]
-
-    @property
-    def kinds(self) -> str:
-        """The names of the columns of each kind, of the statistics and of the columns without embeddings, as text."""
-        by_kind: dict[str, list[str]] = {}
-        for column in self._columns:
-            by_kind.setdefault(column.kind, []).append(column.name)
-        texts = [f"{kind} {listed(names)}" for kind, names in by_kind.items()]
-        without = [column.name for column in self._columns if not column.has_values]
-        for title, names in (("Statistics", [*self.statistics]), ("Without embeddings", without)):
-            texts += [f"{title}: {', '.join(names)}"] if names else []
-        return "; ".join(texts)
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -250,7 +245,7 @@ class TableFeatures(tf.keras.layers.Layer):
             if lists.num_features != len(self._columns):
                 raise ValueError(f"`X` must have {len(self._columns)} features, got {lists.num_features}.")
             return lists
-        raw = raw_table(lists.source, self._columns)
+        raw = raw_table(lists.source, self._columns, self.summaries)
         roles = dataclasses.replace(lists.roles, features=tuple(raw.column_names))
         return lists.replace(roles, dict(zip(raw.column_names, raw.columns, strict=True)))
 
@@ -427,6 +422,7 @@ class TableFeatures(tf.keras.layers.Layer):
             "statistics": [statistic.to_config() for statistic in self._statistics],
             "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
             "list_ranks": list(self.list_ranks),
+            "summaries": [list(summary) for summary in self.summaries],
             "stacked": self.stacked,
         }
         return {**super().get_config(), **own}

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from tfr_smooth.columns.codes import Coded
 from tfr_smooth.columns.kinds import TrainingValues
-from tfr_smooth.data import column_values
-from tfr_smooth.data.reading.checks import Where, id_text, refuse_where
+from tfr_smooth.data.reading.checks import Where, refuse_where
 
 _RARE = 20  # rows; a value in fewer rows would learn their noise
 
@@ -38,13 +37,15 @@ class Id(Coded):
 
     kind = "id"
     contains = "text or integers"
-    default_for = "text"
+    default_for = ("text", "number")
     accepts = ("text", "number")
 
     @classmethod
-    def suits(cls, values: TrainingValues) -> bool:
-        """Returns whether there are many values of few words."""
-        return not values.is_category and not values.has_words
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns why values are ids: numbers by their name, texts since they are many of few words."""
+        if values.are_ids:
+            return "whole numbers, and its name"
+        return "" if values.is_category or values.has_words else "many texts of few words"
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Id:
@@ -53,11 +54,11 @@ class Id(Coded):
 
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
-        """Returns integers, also those that are floats because some are missing, as text."""
+        """Returns integers as text, also those that are floats because some are missing."""
         if pa.types.is_floating(values.type):
             numbers = pc.if_else(pc.is_nan(values), None, values)
             refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", values)
-        return values if column_values.is_text(values.type) else id_text(where, values)
+        return super().raw(where, values, option)
 
     @property
     def description(self) -> str:

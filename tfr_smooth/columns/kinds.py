@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import difflib
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,15 +16,19 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns.summary import ColumnSummary
 from tfr_smooth.data import column_values
-from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length
+from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length, warn
 
 KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
 _MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
 _WORDS = 2.5  # words per value of a column of text, at least
 _SAMPLED = 2**12  # rows whose words are counted
+_COUNTED = 2**16  # rows whose different numbers are counted
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LETTERS = 3.0  # of these scripts, for each word; names of people and places have fewer
+_ID_NAME = r"(^|[\W_])(id|uid|uuid|guid|sku|asin|isbn|ean|gtin|upc)$"  # of a name in small letters
+_FORMATTED = frozenset({"number", "boolean", "text"})  # types in which the same values may be written differently
 
 
 def value_type(values: pa.DataType) -> str:
@@ -93,6 +98,24 @@ class TrainingValues:
         """Whether the texts have several words each."""
         return has_words(self.known)
 
+    @functools.cached_property
+    def are_ids(self) -> bool:
+        """Whether these are whole numbers of a column whose last word says that they are ids."""
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()  # of names such as productId
+        if not re.search(_ID_NAME, words) or value_type(self.column.type) != "number":
+            return False
+        return pa.types.is_integer(self.column.type) or pc.all(pc.equal(self.known, pc.round(self.known))).as_py()
+
+    def summary(self, kind: str, reason: str) -> ColumnSummary:
+        """Returns what was inferred of the column, and why."""
+        taken, count, known = value_type(self.column.type), None, self.known
+        if taken == "text":
+            count = len(self.counts[0])
+        elif taken not in ("vector", "set"):  # Arrow does not count these.
+            count = pc.count_distinct(known.take(np.arange(0, len(known), len(known) // _COUNTED + 1))).as_py()
+            count = count if count > 1 else pc.count_distinct(known).as_py()  # a rare value may be in no sample
+        return ColumnSummary(self.name, kind, reason, taken, count, float(self.is_missing.mean()))
+
 
 def has_words(texts: pa.ChunkedArray, least: float = _WORDS) -> bool:
     """Returns whether values are texts with several words each, at least so many in the mean."""
@@ -135,7 +158,7 @@ class Column(abc.ABC):
 
     kind: ClassVar[str]  # the name of the kind
     contains: ClassVar[str]  # what a table has in such a column, for messages
-    default_for: ClassVar[str] = ""  # the type of values, as of `value_type`, from which this kind is inferred
+    default_for: ClassVar[tuple[str, ...]] = ()  # the types of values, as of `value_type`, from which it is inferred
     accepts: ClassVar[tuple[str, ...]]  # the types of values that it takes
     dtype: ClassVar[tf.DType] = tf.string
     missing_value: ClassVar[Any] = ""  # the raw value that means missing
@@ -156,9 +179,12 @@ class Column(abc.ABC):
         _arguments.boolean("has_missing", self.has_missing)
 
     @classmethod
-    def suits(cls, values: TrainingValues) -> bool:
-        """Returns whether this kind is inferred from values of the type `default_for`; of one type, exactly one is."""
-        return True
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns why this kind is inferred from values of a type in `default_for`; "" if it is not.
+
+        Of several kinds, the first in `KINDS` is taken.
+        """
+        return cls.contains
 
     @classmethod
     @abc.abstractmethod
@@ -266,8 +292,14 @@ def _of_config(config: Mapping[str, Any]) -> Column:
 
 
 def learn_column(
-    name: str, values: Any, *, rows: np.ndarray | None = None, max_categories: int = 100, kind: str | None = None
-) -> tuple[Column, Any]:
+    name: str,
+    values: Any,
+    *,
+    rows: np.ndarray | None = None,
+    max_categories: int = 100,
+    kind: str | None = None,
+    reason: str = "`kinds`",
+) -> tuple[Column, Any, ColumnSummary]:
     """Learns a column, in one pass: its kind, its raw values, and what the kind learns from the training rows.
 
     Args:
@@ -276,9 +308,10 @@ def learn_column(
       rows: The training rows. None for all.
       max_categories: The most values of a category of unknown kind.
       kind: The kind, possibly with ":" and an option. None infers it.
+      reason: What says the kind, if it is given.
 
     Returns:
-      The column, and the raw values of all rows.
+      The column, the raw values of all rows, and what was inferred.
 
     Raises:
       ValueError: If the values are not those of a kind, or none is known in the training rows. The message names the
@@ -295,19 +328,26 @@ def learn_column(
     if kind is None:
         given = training(values, None)
         _check_known(where, given)
-        candidates = [candidate for candidate in KINDS.values() if candidate.default_for == taken]
-        cls, option = next(candidate for candidate in candidates if candidate.suits(given)), None
+        reasons = ((other, other.reason(given)) for other in KINDS.values() if taken in other.default_for)
+        (cls, reason), option = next((other, why) for other, why in reasons if why), None
     else:
         kind, _, option = str(kind).partition(":")
         cls = KINDS[_arguments.choice(f"kinds[{name!r}]", kind, sorted(KINDS))]
         if taken not in cls.accepts:
-            raise ValueError(f"{where} must have {cls.contains} for the kind {kind!r}, got the type {values.type}.")
-        given = None
-    raw = cls.raw(where, values, option)
-    if given is None or raw is not values:
+            others = sorted(name for name, other in KINDS.items() if taken in other.accepts and name != "encoded")
+            raise ValueError(
+                f"{where} must have {cls.contains} for the kind {kind!r}, got the type {values.type}, which the kinds "
+                f"{listed(others)} take: convert the column, or change its kind."
+            )
+        given = training(values, option)
+        _check_known(where, given)
+    summary, raw = given.summary(cls.kind, reason), cls.raw(where, values, option)
+    if raw is not values:
         given = training(raw, option)
         _check_known(where, given)
-    return cls.learn(given), raw
+    column = cls.learn(given)
+    rare = "" if column.has_values else "; no embedding, since each value is rare"
+    return column, raw, summary._replace(reason=reason + rare, missing=float(given.is_missing.mean()))
 
 
 def _check_known(where: Where, values: TrainingValues) -> None:
@@ -315,12 +355,13 @@ def _check_known(where: Where, values: TrainingValues) -> None:
         raise ValueError(f"{where} must have known values, got only missing ones.")
 
 
-def raw_values(column: Column, values: Any) -> Any:
+def raw_values(column: Column, values: Any, trained: str | None = None) -> Any:
     """Returns the raw values of a known column in another table.
 
     Args:
       column: The column.
       values: The Arrow values, as checked by a reader.
+      trained: The type of its values in training. If known, a warning says where it differs.
 
     Returns:
       The values in the type of the column; if all are missing, of any type.
@@ -330,6 +371,8 @@ def raw_values(column: Column, values: Any) -> Any:
     """
     values = vectors_of_one_length(values)
     where, taken = Where(f"column {column.name!r}"), value_type(values.type)
+    if trained not in (None, taken) and {trained, taken} <= _FORMATTED and values.null_count < len(values):
+        warn(f"{where} has the type {taken}, and {trained} in training: equal values may be written in two ways.")
     if taken in column.accepts and (taken != "vector" or values.type.list_size == (column.shape or [0])[0]):
         return column.raw(where, values, column.option)
     row = pc.index(pc.invert(pc.is_null(values, nan_is_null=True)), True).as_py()
@@ -340,12 +383,13 @@ def raw_values(column: Column, values: Any) -> Any:
     refuse(where, column.contains, values[row], row)
 
 
-def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
+def raw_table(table: pa.Table, columns: Iterable[Column], summaries: Iterable[ColumnSummary] = ()) -> pa.Table:
     """Returns the raw values of known columns in another table.
 
     Args:
       table: The table, as a reader checks it; further columns are ignored.
       columns: The columns.
+      summaries: What was inferred of them in training.
 
     Returns:
       The columns, in their order.
@@ -355,7 +399,8 @@ def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
     """
     columns = list(columns)
     check_names(table.column_names, columns)
-    return pa.table({column.name: raw_values(column, table[column.name]) for column in columns})
+    trained = {summary.name: summary.type for summary in summaries}
+    return pa.table({name: raw_values(c, table[name], trained.get(name)) for c in columns for name in [c.name]})
 
 
 def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:

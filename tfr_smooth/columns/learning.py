@@ -103,6 +103,7 @@ def learn_table(
       ValueError: As for `learn_features`.
     """
     most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
+    matched: dict[str, str] = {}
     given = {_arguments.name("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
     for name, kind in given.items():
         if isinstance(kind, tf.keras.layers.Layer):
@@ -110,15 +111,19 @@ def learn_table(
     for pair in matches:
         texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
         if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
-            given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
-    columns, raw = [], {}
+            matched.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
+    columns, raw, summaries = [], {}, []
     for name, values in zip(table.column_names, table.columns, strict=True):
-        column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=given.get(name))
+        kind, reason = given.get(name, matched.get(name)), "`kinds`" if name in given else "`matches`"
+        column, raw[name], summary = learn_column(
+            name, values, rows=rows, max_categories=most, kind=kind, reason=reason
+        )
         columns.append(column)
+        summaries.append(summary)
         release()
     learned = []
     for pair in matches:
         match = Match.of(pair, columns)
         learned.append(match.learn([raw[column.name] for column in match.pair], rows).to_config())
         release()
-    return TableFeatures(columns, matches=learned, encoders=encoders), raw
+    return TableFeatures(columns, matches=learned, encoders=encoders, summaries=summaries), raw

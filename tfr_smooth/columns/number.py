@@ -41,7 +41,7 @@ class Number(Column):
 
     kind = "number"
     contains = "numbers"
-    default_for = "number"
+    default_for = ("number",)
     accepts = ("number", "boolean")
     dtype = tf.float32
     missing_value = np.nan
@@ -53,6 +53,11 @@ class Number(Column):
         """Checks the arguments."""
         super().__post_init__()
         object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
+
+    @classmethod
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns "numbers" unless these are ids."""
+        return "" if values.are_ids else cls.contains
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Number:
@@ -86,7 +91,7 @@ class Boolean(Number):
 
     kind = "boolean"
     contains = "booleans"
-    default_for = "boolean"
+    default_for = ("boolean",)
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Boolean:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from tfr_smooth.columns.codes import MOST_CODES, Coded
+from tfr_smooth.columns.codes import MOST_CODES, Coded, whole, whole_strings
 from tfr_smooth.columns.id import _RARE
 from tfr_smooth.columns.kinds import TrainingValues, counts_of
 from tfr_smooth.data import column_values
@@ -45,16 +45,15 @@ class Set(Coded):
 
     kind = "set"
     contains = "lists or text"
-    default_for = "set"
+    default_for = ("set",)
     accepts = ("set", "vector", "text")
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Set:
         """Returns the column of training values."""
         separator = values.option or _SEPARATOR
-        of_sets = pc.split_pattern(values.known, separator)
-        length = min(pc.max(pc.list_value_length(of_sets)).as_py(), MOST_CODES)
-        counts = counts_of(pc.utf8_trim_whitespace(pc.list_flatten(of_sets)))
+        lengths, parts = split_sets(values.known, separator)
+        length, counts = min(pc.max(lengths).as_py(), MOST_CODES), counts_of(parts)
         options = {"name": values.name, "has_missing": values.has_missing, "length": length, "separator": separator}
         return cls.of_counts(*counts, _RARE, **options)
 
@@ -83,9 +82,16 @@ class Set(Coded):
 
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the values [rows, (values)] of strings [rows]."""
-        return tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(values, self.separator))
+        parts = tf.strings.split(values, self.separator)
+        return tf.ragged.map_flat_values(lambda texts: whole_strings(tf.strings.strip(texts)), parts)
 
     @property
     def description(self) -> str:
         """The raw values, for a model card."""
         return f"values, separated by {self.separator!r}; '' is missing"
+
+
+def split_sets(texts: pa.ChunkedArray, separator: str) -> tuple[Any, Any]:
+    """Returns the number of values in each text, and all values, as `Set.split` returns them."""
+    sets = pc.split_pattern(texts.cast(pa.large_string()), separator)
+    return pc.list_value_length(sets), whole(pc.utf8_trim_whitespace(pc.list_flatten(sets)))

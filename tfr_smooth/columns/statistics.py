@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
-from tfr_smooth.columns.set import Set
+from tfr_smooth.columns.set import Set, split_sets
 from tfr_smooth.data.lists import Lists
 
 WIDTH = 2  # features of a statistic
@@ -233,9 +233,8 @@ def _occurrences(column: Column, texts: pa.ChunkedArray) -> _Occurrences:
     """Returns the values of a column, as its `split` returns them."""
     rows = np.arange(len(texts))
     if isinstance(column, Set):
-        lists = pc.split_pattern(texts.cast(pa.large_string()), column.separator)
-        rows = np.repeat(rows, pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
-        texts = pc.utf8_trim_whitespace(pc.list_flatten(lists))
+        lengths, texts = split_sets(texts, column.separator)
+        rows = np.repeat(rows, pc.fill_null(lengths, 0).to_numpy())
     codes, different = _codes(texts)
     return _Occurrences(codes[codes >= 0], rows[codes >= 0], different)
 

@@ -41,10 +41,11 @@ def infer_columns(
 ) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
-    Integers and floats are numbers, and durations their days; timestamps and dates are dates, in UTC if they have no
-    time zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are
-    categories if they have few values, else text if they have several words, else ids; three letters of scripts without
-    blanks, such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
+    Integers and floats are numbers, and durations their days; whole numbers are ids if the last word of the name is
+    "id", "sku" or the like. Timestamps and dates, also in text as in ISO 8601, are dates, in UTC if they have no time
+    zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are categories
+    if they have few values, else text if they have several words, else ids; three letters of scripts without blanks,
+    such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
@@ -53,7 +54,7 @@ def infer_columns(
         "category", these are the most frequent ones, ties in the order of the text; others count as unseen.
       rows: The rows to learn from, integers [n]. None uses all.
       kinds: The kinds of columns by name, in place of the inferred ones: "id", "set", "text" and "category" for text,
-        "id" also for integers; "set:SEPARATOR" for text with several values, such as "set:|".
+        "id" and "category" also for numbers; "set:SEPARATOR" for text with several values, such as "set:|".
 
     Returns:
       One column per column of the table, in order.

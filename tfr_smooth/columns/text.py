@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import tensorflow as tf
 from tfr_smooth.columns.codes import MOST_CODES, Coded
 from tfr_smooth.columns.kinds import TrainingValues
 from tfr_smooth.columns.words import words
+from tfr_smooth.data.reading.checks import Where
 
 _MOST_TEXTS = 2**18  # rows whose words are counted
 _TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
@@ -41,13 +43,13 @@ class Text(Coded):
 
     kind = "text"
     contains = "text"
-    default_for = "text"
+    default_for = ("text",)
     accepts = ("text",)
 
     @classmethod
-    def suits(cls, values: TrainingValues) -> bool:
-        """Returns whether there are many values of several words."""
-        return not values.is_category and values.has_words
+    def reason(cls, values: TrainingValues) -> str:
+        """Returns whether texts are many, of several words."""
+        return "many texts of several words" if values.has_words and not values.is_category else ""
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Text:
@@ -57,6 +59,11 @@ class Text(Coded):
         parts, numbers, most = _word_counts(sample)
         options = {"name": values.name, "has_missing": values.has_missing, "length": min(most, MOST_CODES)}
         return cls.of_counts(parts, numbers, _RARE, **options)
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns the texts."""
+        return values
 
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of texts."""

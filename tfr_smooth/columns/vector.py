@@ -41,7 +41,7 @@ class Vector(Column):
 
     kind = "vector"
     contains = "vectors"
-    default_for = "vector"
+    default_for: ClassVar[tuple[str, ...]] = ("vector",)
     accepts = ("vector",)
     dtype = tf.float32
     missing_value: ClassVar[Any] = np.nan
@@ -108,7 +108,7 @@ class Encoded(Vector):
 
     kind = "encoded"
     contains = "text"
-    default_for = ""
+    default_for = ()
     accepts = ("text",)
     dtype = tf.string
     missing_value = ""

@@ -10,10 +10,16 @@ import numpy as np
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import listed
 from tfr_smooth.columns.learning import learn_features
+from tfr_smooth.columns.list_context import ordered_columns, ordered_values
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.data import Lists
+from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.ranker.plan import TrainingPlan
 from tfr_smooth.ranker.screening import columns_without_use
+
+_MOST_PRINTED = 40  # columns
+_LEAST_AGREEMENT = 0.98  # of the order of a column with that of the label, if it nearly is the label
+_SAMPLED, _LONGEST, _LEAST_LISTS = 2**12, 2**6, 30  # documents, documents of a list, and lists that are compared
 
 
 def learn(
@@ -40,7 +46,8 @@ def learn(
     options.update(matches=matches, interactions=params["interactions"] or ())
     layer, raw = learn_features(documents, queries, **options)
     prepared = layer.transform(raw)
-    training = (lists.take(queries) for lists in (raw, prepared))
+    training = [lists.take(queries) for lists in (raw, prepared)]
+    warn_of_columns(layer, training[0])
     if useless := columns_without_use(params, plan, layer, *training):
         layer = layer.without_values(useless)
         prepared = layer.transform(raw)
@@ -49,12 +56,75 @@ def learn(
 
 def print_features(layer: TableFeatures) -> None:
     """Prints the kinds of the columns and what else was learned."""
-    if not layer.stacked:
-        print(f"Columns: {layer.kinds}", flush=True)
+    lines = str(layer.summaries).splitlines()
+    if more := len(lines[_MOST_PRINTED:]):
+        lines[_MOST_PRINTED:] = [f"... and {more:,} more columns: print `columns_`"]
+    if layer.summaries:
+        print("\n".join(lines), flush=True)
+    if layer.statistics:
+        print(f"Statistics: {listed([*layer.statistics])}", flush=True)
     if layer.matches:
         print(f"Matches: {'; '.join(layer.matches)}", flush=True)
     if layer.list_ranks:
         print(f"List ranks: {listed(layer.list_ranks)}", flush=True)
+
+
+def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
+    """Warns of columns that are constant, or that nearly are the label, such as what follows from a click.
+
+    Args:
+      layer: The features.
+      lists: The training lists, with raw values.
+    """
+    constant = [summary.name for summary in layer.summaries if (summary.values, summary.missing) == (1, 0.0)]
+    if constant:
+        warn(f"The columns {listed(constant)} have the same value in all rows, which ranks nothing.")
+    if told := columns_of_label(layer, lists):
+        reason = "a higher value, or a lower one, has the higher label nearly always"
+        warn(
+            f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
+            "a purchase after a click, scores are honest: select the others by `features`."
+        )
+
+
+def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:
+    r"""Returns the columns of numbers, booleans and dates that nearly order the documents of a list as the label does.
+
+    They are those in which the pairs of a list that differ in the value and in the label have the same order, or the
+    opposite one, in a fraction of at least 0.98: $|\gamma| \ge 0.96$ of Goodman and Kruskal. A sample of the lists is
+    compared, and at least 30 lists must have such a pair.
+
+    Args:
+      layer: The features.
+      lists: The lists, with raw values.
+
+    Time and memory O(documents * columns) of the sample.
+    """
+    names = [] if layer.stacked else ordered_columns(layer.columns)
+    queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
+    lengths = np.minimum(lists.lengths[queries], _LONGEST)
+    count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
+    queries, lengths = queries[:count], lengths[:count]
+    if not names or len(queries) < _LEAST_LISTS:
+        return []
+    rows = lists.rows_of(queries, lengths)
+    values = ordered_values(layer.columns, *layer.raw(lists, rows), names).numpy().T
+    told: set[str] = set()
+    for label in lists.roles.labels:
+        labels, pairs, first = lists.column(label)(rows), [], 0
+        for number, length in enumerate(lengths):
+            grades = labels[first : first + length]
+            better, worse = np.nonzero(grades[:, np.newaxis] > grades)
+            pairs.append(np.stack([better + first, worse + first, np.full(len(better), number)]))
+            first += length
+        better, worse, numbers = np.concatenate(pairs, axis=1)
+        for name, column in zip(names, values, strict=True):
+            above, below = column[better] > column[worse], column[better] < column[worse]
+            differ = above | below
+            agreement = max(above.sum(), below.sum()) / max(differ.sum(), 1)
+            if agreement >= _LEAST_AGREEMENT and len(np.unique(numbers[differ])) >= _LEAST_LISTS:
+                told.add(name)
+    return [name for name in names if name in told]
 
 
 def _print_uncompared(pairs: Sequence[tuple[str, str]]) -> None:

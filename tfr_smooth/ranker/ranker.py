@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, data, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_validation, digest, evaluated, fitting
-from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns import ColumnSummaries, TableFeatures
 from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
@@ -80,6 +80,7 @@ class Ranker(Estimator):
     Attributes:
       model_: The Keras model of the prepared table.
       features_: The layer of the columns of the table and their preparation.
+      columns_: The kind of each column and why, the number of values and the missing share; print it for a table.
       history_: The training loss and the validation metrics of each epoch, by name.
       best_epoch_: The selected epoch, from 1 on; None without validation.
 
@@ -150,6 +151,12 @@ class Ranker(Estimator):
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
         return (getattr(self, "_plan", None) or self._make_plan()).make_loss()
+
+    @property
+    def columns_(self) -> ColumnSummaries:
+        """What `fit` inferred of each column of the table, and why: print it for a table."""
+        self._fitted()
+        return self.features_.summaries
 
     @fitting
     def fit(

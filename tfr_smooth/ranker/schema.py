@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -152,7 +151,7 @@ def clicked(lists: data.Lists) -> data.Lists:
 def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
     """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
     if lists.lengths.max() == 1 and not isinstance(loss, PointwiseLoss):
-        warnings.warn("`X` should have queries of several documents to rank, got one document in each.", stacklevel=3)
+        checks.warn("`X` should have queries of several documents to rank, got one document in each.")
     if not any((lists.values(name) > 0.0).any() for name in lists.roles.labels):
         raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
     if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import decimal
 import operator
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -158,6 +160,14 @@ def shown(value: Any) -> str:
     # NumPy's scalars have longer representations than Python's.
     text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def warn(message: str) -> None:
+    """Warns at the line that called the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tfr_smooth":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:

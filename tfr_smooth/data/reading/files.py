@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
-from pyarrow import fs
+from pyarrow import csv, fs
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
@@ -31,7 +31,7 @@ _FORMATS = {
     "pq": "parquet",
     "arrow": "feather",
     "ipc": "feather",
-    **{name: name for name in ("parquet", "feather", "csv")},
+    **{name: name for name in ("parquet", "feather", "csv", "tsv")},
 }
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
@@ -52,7 +52,7 @@ def read_files(
     cache_dir: str | os.PathLike[str] | None = None,
     **roles: Unpack[RoleNames],
 ) -> Lists:
-    r"""Returns the lists of Parquet, Feather or CSV files with one row per document.
+    r"""Returns the lists of Parquet, Feather, CSV or TSV files with one row per document.
 
     The files are read once, into a file of the cache folder that later calls in any process map into memory. So the
     lists may be larger than memory, if the rows of each query are together. Otherwise, they are sorted in memory.
@@ -64,7 +64,8 @@ def read_files(
         URIs of a file system of pyarrow (`s3://`, `gs://`, `hdfs://`).
       query: The column of query ids.
       stack: Whether to store the features as one column "features".
-      format: "parquet", "feather" (Arrow IPC) or "csv". None takes that of the ending of the (first) file.
+      format: "parquet", "feather" (Arrow IPC), "csv" or "tsv". None takes that of the ending of the (first) file, such
+        as .parquet, .pq, .feather, .arrow, .csv and .tsv, possibly followed by .gz, .bz2, .zst or .lz4.
       filesystem: A file system of pyarrow or fsspec. None uses that of the paths.
       cache_dir: The cache folder, as for `read_letor`.
       **roles: The columns of other roles, as for `from_table`.
@@ -88,7 +89,7 @@ def read_files(
       ([2, 1], [0.5, 0.10000000149011612, 0.8999999761581421])
     """
     if format is not None:
-        _arguments.choice("format", format, ("parquet", "feather", "csv"))
+        _arguments.choice("format", format, sorted({*_FORMATS.values()}))
     _arguments.boolean("stack", stack)
     files = _dataset(paths, format, filesystem)
     is_csv = files.format.default_extname == "csv"
@@ -96,7 +97,7 @@ def read_files(
     chosen = Roles.of(list(filter(None, types)), query=query, **roles)  # CSV files of pandas have row labels named "".
     types.update((name, csv_types.ID) for name in (chosen.query, chosen.document_id) if is_csv and name is not None)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
-    settings = {"kind": files.format.default_extname, "stack": stack}
+    settings = {"kind": [files.format.default_extname, is_csv and files.format.parse_options.delimiter], "stack": stack}
     final = chosen.stacked() if stack else chosen
     tables = _streamed
     while True:
@@ -155,9 +156,11 @@ def _dataset(source: FilePattern, format: str | None, filesystem: Any) -> arrow_
         else:
             paths += _matches(filesystem, path)
     format = format or _format_of(paths[0], filesystem)
+    tabs = csv.ParseOptions(delimiter="\t")
+    kind = arrow_dataset.CsvFileFormat(parse_options=tabs) if format == "tsv" else format
     try:
         some = paths[0] if len(paths) == 1 else paths
-        return arrow_dataset.dataset(some, format=format, filesystem=filesystem, partitioning="hive")
+        return arrow_dataset.dataset(some, format=kind, filesystem=filesystem, partitioning="hive")
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"`paths` must be readable as {format}, got {paths}: {error}") from None
 
@@ -171,7 +174,8 @@ def _format_of(path: str, filesystem: Any) -> str:
     root, ending = os.path.splitext(path)
     ending = os.path.splitext(root)[1] if ending in COMPRESSED else ending
     if ending[1:] not in _FORMATS:
-        raise ValueError(f"`format` must be one of {sorted({*_FORMATS.values()})} for {path}, got None.")
+        expected = f"one of {sorted({*_FORMATS.values()})} for {path}"
+        raise ValueError(f"`format` must be {expected}, got None; `from_table` takes what pandas reads of other files.")
     return _FORMATS[ending[1:]]
 
 
