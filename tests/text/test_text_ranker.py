@@ -99,6 +99,11 @@ def test_trainings_in_threads_are_those_of_one_thread(checkpoint, fitted, table)
         np.testing.assert_array_equal(ranker.predict(table), fitted.predict(table))
 
 
+def test_an_empty_table_has_no_scores(fitted, table):
+    scores = fitted.predict(table.iloc[:0])
+    assert scores.shape == (0,) and scores.dtype == np.float32
+
+
 def test_measures_are_those_of_the_scores(fitted, table):
     found = fitted.evaluate(table, measures=["map"])["map"].mean
     expected = evaluation.evaluate_rows(table["label"], fitted.predict(table), table["query_id"], ["map"])["map"].mean

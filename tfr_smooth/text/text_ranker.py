@@ -283,6 +283,8 @@ class TextRanker(Estimator):
 
     def _scores(self, lists: Lists) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
+        if not lists.documents:
+            return np.zeros(0, np.float32)
         return self._inputs(self.model_.encoder, lists).scores(self.model_)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -105,7 +105,7 @@ def as_array(what: str, values: Any) -> Any:
         got = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{what} must be {_FEATURE_KINDS}, got the type {got}.") from None
     except UnicodeEncodeError as error:
-        row = next(row for row, value in enumerate(values) if value == error.object)
+        row = next(row for row, value in enumerate(values) if repr(error.object) in repr(value))  # also within a set
         raise ValueError(f"{what} must be text that UTF-8 has, got {shown(error.object)} in row {row}.") from None
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{what} must have values of one type: {' '.join(map(str, error.args))}") from None
@@ -115,6 +115,9 @@ def _check_names(names: list[str]) -> None:
     name, number = max(collections.Counter(names).items(), key=operator.itemgetter(1), default=("", 0))
     if number > 1:
         raise ValueError(f"`table` must have each column once, got {name!r} {number} times.")
+    for name in names:
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise ValueError(f"`table` must have names of columns that UTF-8 has, got {name!r}.")
 
 
 def checked(
