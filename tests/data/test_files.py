@@ -145,10 +145,10 @@ def test_ids_of_csv_files_are_text(tmp_path):
         csv(tmp_path, ["a", "b"], query=["1", ""])
 
 
-@pytest.mark.parametrize("codec", ["", "gz", "bz2", "zstd", "lz4"])
+@pytest.mark.parametrize("codec", ["", "gz", "bz2", "lz4"])
 @pytest.mark.parametrize("ending, separator", [("csv", ","), ("tsv", "\t")])
 def test_csv_and_tsv_files_may_be_compressed(ending, separator, codec, tmp_path):
-    path = tmp_path / ".".join(filter(None, ["a", ending, {"zstd": "zst"}.get(codec, codec)]))
+    path = tmp_path / ".".join(filter(None, ["a", ending, codec]))
     with pa.output_stream(str(path), compression={"gz": "gzip"}.get(codec, codec) or None) as file:
         file.write("q,label,x\n1,0,2\n1,1,3\n".replace(",", separator).encode())
     assert read_files(path, cache_dir=tmp_path / "cache", **ROLES).values("x").tolist() == [2.0, 3.0]

@@ -20,7 +20,7 @@ from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, csv_types
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
 from tfr_smooth.data.roles import RoleNames, Roles
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _FORMATS = {
     "ipc": "feather",
     **{name: name for name in ("parquet", "feather", "csv", "tsv")},
 }
+_COMPRESSED = (".gz", ".bz2", ".lz4")  # that the datasets of Arrow detect
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
 _PATTERN = re.compile(r"[*?\[]")
@@ -65,7 +66,7 @@ def read_files(
       query: The column of query ids.
       stack: Whether to store the features as one column "features".
       format: "parquet", "feather" (Arrow IPC), "csv" or "tsv". None takes that of the ending of the (first) file, such
-        as .parquet, .pq, .feather, .arrow, .csv and .tsv, possibly followed by .gz, .bz2, .zst or .lz4.
+        as .parquet, .pq, .feather, .arrow, .csv and .tsv, possibly followed by .gz, .bz2 or .lz4.
       filesystem: A file system of pyarrow or fsspec. None uses that of the paths.
       cache_dir: The cache folder, as for `read_letor`.
       **roles: The columns of other roles, as for `from_table`.
@@ -172,7 +173,7 @@ def _format_of(path: str, filesystem: Any) -> str:
         infos = handler.get_file_info(fs.FileSelector(path, recursive=True))
         path = next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)
     root, ending = os.path.splitext(path)
-    ending = os.path.splitext(root)[1] if ending in COMPRESSED else ending
+    ending = os.path.splitext(root)[1] if ending in _COMPRESSED else ending
     if ending[1:] not in _FORMATS:
         expected = f"one of {sorted({*_FORMATS.values()})} for {path}"
         raise ValueError(f"`format` must be {expected}, got None; `from_table` takes what pandas reads of other files.")

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}  # file extensions and codecs of Arrow
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # file extensions and codecs of Arrow
 _CHUNK = 1 << 16
 
 
