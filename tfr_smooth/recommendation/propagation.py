@@ -58,9 +58,7 @@ class PropagatedFactors(CatalogFactors):
         model.set_weights([table.numpy() for table in self._propagated()] + biases)
         return model
 
-    def _vectors(
-        self, users: tf.Tensor | None, items: tf.Tensor | None, step: Any = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         pairs = zip(self._propagated(), (users, items), strict=True)
         chosen = [table if rows is None else gather(table, rows) for table, rows in pairs]
         return self._of_users(chosen[0]), self._of_items(chosen[1], items)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ from tfr_smooth._estimator import Estimator, digest, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
-from tfr_smooth.recommendation.baselines import Popularity
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
 from tfr_smooth.recommendation.ids import ids_after, indices_of
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.stages import RecommenderTraining, Trained, measure_of
+from tfr_smooth.recommendation.stages import RecommenderTraining
 
 
 class Recommender(Estimator):
@@ -40,9 +38,9 @@ class Recommender(Estimator):
       dim: Dimension of the vectors, >= 1. None: 256, or 128 for sequences.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0. None: 0.2, or 0.07 for sequences.
-      item_bias: Whether the score of each item has a trained bias. With a table, new items have none.
-      propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
-        with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
+      item_bias: Whether the score of each item has a trained bias.
+      propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0: a
+        vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
       softmax_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
@@ -73,8 +71,8 @@ class Recommender(Estimator):
         sequences: the items that followed the latest ones of a user elsewhere. They are no part of the vectors: 0 for
         an index of nearest neighbors that gives the same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
-      user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors.
-        None for two dense layers. No effect without `users`.
+      user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors
+        [batch, dim]. None for two dense layers. Only with a table of users.
       item_encoder: The same for items.
       seed: Seed of the factors, batches and held-out items, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -162,14 +160,14 @@ class Recommender(Estimator):
         checkpoint_dir: str | os.PathLike[str] | None = None,
         callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     ) -> Self:
-        """Trains the factors, and the encoders of tables.
+        """Trains the factors, and then the encoders of tables, which give vectors to new users and items.
 
         Args:
           interactions: The items of each user; their weights are the labels.
           items: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
             per item, whose columns may be numbers with missing values, categories, booleans, dates, ids, sets, texts
-            and vectors. The vector of an item is then the output of an encoder of the columns plus a factor, or the
-            output alone for items without interactions, which may be only in the table. None for factors only.
+            and vectors. Items without interactions, which may be only in the table, have the output of an encoder of
+            the columns, which learns the directions of the vectors of the other items. None: no table.
           users: The same for users.
           item_id: The column of `items` with the ids.
           user_id: The column of `users` with the ids.
@@ -225,30 +223,18 @@ class Recommender(Estimator):
         content = [each for part in (train, validation) if part is not None for each in part.arrays().values()]
         content += [table.values for table in found.values() if table is not None]
         content += [] if start is None else start[0].get_weights()
-        options: dict[str, Any] = {"tables": found, "start": start, "callbacks": callbacks, "data": digest(content)}
+        options: dict[str, Any] = {"start": start, "callbacks": callbacks, "data": digest(content)}
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
+        encoders = plan.encoders(found)
         first = trained = plan.run(train, validation, **options)
-        if start is None and any(table is not None for table in found.values()):
-            self._compare_with_popularity(first, train, validation)
         if validation is not None and p["refit"]:
             train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
-        trained.model.set_typical(train.items_per_user == 0)
         trained.model.set_sequences(whole)
+        trained.model.set_new(train, **{what: encoder and encoder.learned for what, encoder in encoders.items()})
         self.model_, self.interactions_ = trained.model, whole
         self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in found.items() if table is not None}
         return self
-
-    def _compare_with_popularity(self, first: Trained, train: Interactions, validation: Interactions | None) -> None:
-        """Warns if popularity ranks the held-out items better, as it may with towers."""
-        if validation is None or first.best_epoch is None:
-            return
-        measure = measure_of(self._params["select_by"])
-        result = evaluation.evaluate(Popularity().fit(train), validation, seen=train, measures=measure)
-        popular, own = result.means[measure].mean, first.history[f"val_{measure}"][first.best_epoch - 1]
-        if own < popular:
-            message = f"{measure} on the held-out items is {own:.4f}, and {popular:.4f} by popularity."
-            warnings.warn(message, stacklevel=4)
 
     def update(self, interactions: Interactions, **options: Any) -> Self:
         """Continues the training with further interactions, such as those of a new day, with the same arguments.

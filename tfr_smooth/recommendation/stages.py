@@ -22,7 +22,7 @@ from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
 from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
-from tfr_smooth.recommendation.tables import Table
+from tfr_smooth.recommendation.tables import Table, TableEncoder
 from tfr_smooth.recommendation.transitions import Transitions
 
 # Hyperparameters of the default loss.
@@ -106,7 +106,6 @@ class RecommenderTraining:
         train: Interactions,
         validation: Interactions | None,
         *,
-        tables: Mapping[str, Table | None],
         start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None,
         epochs: Sequence[int] | None = None,
         strategy: tf.distribute.Strategy,
@@ -119,7 +118,6 @@ class RecommenderTraining:
         Args:
           train: The interactions to train on.
           validation: Those that choose the epochs. None uses the last epoch.
-          tables: The features of "users" and "items", or None.
           start: The model to continue from, and the places of its users and of its items. None for new factors.
           epochs: The numbers of epochs of the stages. None: those of the arguments.
           strategy: The strategy.
@@ -135,7 +133,7 @@ class RecommenderTraining:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with strategy.scope():
-            model = self._model(train, tables)
+            model = self._model(train)
             if start is not None:
                 model.continue_from(*start)
         settings = settings_of(p, data=data)
@@ -176,35 +174,34 @@ class RecommenderTraining:
                 history.setdefault(name, []).extend(values)
         if isinstance(model, PropagatedFactors):
             return Trained(model.without_graph(), history, best_epochs, best_epoch)
-        trained = self._model(train, tables)
+        trained = self._model(train)
         trained.set_weights(model.get_weights())
         return Trained(trained, history, best_epochs, best_epoch)
 
-    def _model(self, train: Interactions, tables: Mapping[str, Table | None]) -> CatalogFactors:
-        options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
-        layers = self._params["propagation_layers"]
-        features = {what: table.values for what, table in tables.items() if table is not None}
+    def encoders(self, tables: Mapping[str, Table | None]) -> dict[str, TableEncoder | None]:
+        """Returns new encoders of the tables of "users" and "items", which may be None."""
+        encoders: dict[str, TableEncoder | None] = {}
+        dim, seed = self._params["dim"], self._params["seed"]
         for what, table in tables.items():
             name = f"{what[:-1]}_encoder"
-            if table is None:
-                if self._params[name] is not None:
-                    raise ValueError(f"`{what}` must be a table with `{name}`, got None.")
-                continue
-            if layers:
-                raise ValueError(f"`propagation_layers` must be 0 with tables, got {layers}.")
-            options[name] = table.encoder(name, self._params[name], options["dim"], options["seed"])
-        if layers:
-            return PropagatedFactors(train, layers, **options)
+            if table is None and self._params[name] is not None:
+                raise ValueError(f"`{what}` must be a table with `{name}`, got None.")
+            encoders[what] = None if table is None else table.encoder(name, self._params[name], dim, seed)
+        if tables["users"] is not None and self._params["history_items"] is not None:
+            raise ValueError("`users` must be None with `history_items`, got a table.")
+        return encoders
+
+    def _model(self, train: Interactions) -> CatalogFactors:
+        options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
+        if self._params["propagation_layers"]:
+            return PropagatedFactors(train, self._params["propagation_layers"], **options)
         if self._params["history_items"] is not None:
-            if tables["users"] is not None:
-                raise ValueError("`users` must be None with `history_items`, got a table.")
             length, own = self._params["history_length"], {"dropout": self._params["dropout"], "seed": options["seed"]}
             options["user_encoder"] = SequenceEncoder(size=options["dim"], num_features=length, **own)
-            features["users"] = train.latest(np.arange(train.num_users), length)[0]
             if self._params["transitions"]:
                 options["transitions"] = Transitions.of(MarkovChain().fit(train), self._params["transitions"])
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(train, **features)
+        model.set_sequences(train)
         return model
 
     def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:

@@ -16,6 +16,10 @@ from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
 _EMBEDDING_DIM = 16
 
+# Of the training of an encoder: the least epochs and steps, the rows of a batch, and the learning rate of Adam.
+_EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
+_ROWS_AT_ONCE = 2**12
+
 
 class Table(NamedTuple):
     """The features of all users or items.
@@ -29,23 +33,27 @@ class Table(NamedTuple):
     values: np.ndarray
 
     def encoder(self, name: str, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> TableEncoder:
-        """Returns a new encoder.
+        """Returns a new encoder of these features.
 
         Args:
           name: The argument that the network is.
           network: The layer of the encoded features, of which a new one with the same config is used. None for two
             dense layers.
-          dim: The size of the vectors without a network.
+          dim: The size of the vectors.
           seed: Seed of the weights.
+
+        Raises:
+          ValueError: If the network does not return vectors of this size.
         """
         if network is None:
             initial = [tf.keras.initializers.GlorotUniform(seed=2 * seed + place) for place in range(2)]
             hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
             network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
-        network = type(network).from_config(network.get_config())
-        layer = TableFeatures(self.columns)
-        own: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors, "name": name}
-        return TableEncoder(network, num_features=layer.num_features, seed=seed, **own)
+        encoder = TableEncoder(self, type(network).from_config(network.get_config()), seed)
+        shape = tuple(encoder(self.values[:1]).shape)
+        if shape != (1, dim):
+            raise ValueError(f"`{name}` must return vectors [batch, {dim}], got shape {shape} for one row.")
+        return encoder
 
 
 def read_all(
@@ -94,72 +102,55 @@ def _read(
     return order, Table(list(columns), TableFeatures(columns)(column_arrays(found, columns)).numpy())
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class TableEncoder(tf.keras.layers.Layer):
+class TableEncoder(tf.keras.Model):
     """Maps the features of a table to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
+      table: The table.
       network: The layer of the encoded features, [rows, width] to vectors [rows, size].
-      num_features: Features per row, >= 1.
-      embeddings: The features that are codes, as `tables` of `models.Embeddings`.
-      vectors: The features that are vectors, (first, length), which are not normalized.
-      seed: Seed of the vectors of codes.
-      **kwargs: `name` and other arguments of a Keras layer.
+      seed: Seed of the vectors of codes and of the order of the rows in training.
     """
 
-    def __init__(
-        self,
-        network: tf.keras.layers.Layer,
-        *,
-        num_features: int,
-        embeddings: Sequence[Sequence[int]] = (),
-        vectors: Sequence[Sequence[int]] = (),
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**{"dtype": "float32", **kwargs})
-        self._own: dict[str, Any] = {
-            "num_features": num_features,
-            "embeddings": embeddings,
-            "vectors": vectors,
-            "seed": seed,
-        }
-        others = {first + place for first, length, *_ in [*embeddings, *vectors] for place in range(length)}
-        self._numbers = [place for place in range(num_features) if place not in others]
-        self._quantiles, self._embeddings, self._network = None, None, network
+    def __init__(self, table: Table, network: tf.keras.layers.Layer, seed: int) -> None:
+        super().__init__(dtype="float32")
+        layer = TableFeatures(table.columns)
+        self._table, self._spans, self._network, self._seed = table, layer.vectors, network, seed
+        others = {first + place for first, length, *_ in [*layer.embeddings, *layer.vectors] for place in range(length)}
+        self._numbers = [place for place in range(layer.num_features) if place not in others]
+        self._quantiles, self._embeddings = None, None
         if self._numbers:
             self._quantiles = Quantiles()
             self._quantiles.build((None, None, len(self._numbers)))
-        if embeddings:
-            self._embeddings = models.Embeddings(embeddings, dim=_EMBEDDING_DIM, seed=seed)
-        self.built = True
-        shape = self(tf.zeros([1, num_features])).shape  # creates the weights of the network
-        if len(shape) != 2:
-            raise ValueError(f"`{self.name}` must return vectors [batch, size], got shape {tuple(shape)}.")
-        self.num_features, self.size = num_features, int(shape[1])
+            self._quantiles.learn([table.values[:, self._numbers].astype(np.float64)])
+        if layer.embeddings:
+            self._embeddings = models.Embeddings(layer.embeddings, dim=_EMBEDDING_DIM, seed=seed)
 
-    def learn(self, features: np.ndarray) -> None:
-        """Computes the statistics of the numbers among features [rows, features]."""
-        if self._quantiles is not None:
-            self._quantiles.learn([features[:, self._numbers].astype(np.float64)])
+    def learned(self, vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:
+        """Learns the directions of vectors, by their cosines, from the features of their rows.
+
+        Args:
+          vectors: float32 [rows, size].
+          is_known: The rows to learn from, bool [rows].
+
+        Returns:
+          The vectors of all rows by their features, float32 [rows, size].
+
+        Time O(rows) per epoch, memory O(rows).
+        """
+        values, known = self._table.values, np.random.default_rng(self._seed).permutation(np.flatnonzero(is_known))
+        epochs = max(_EPOCHS, -(-_STEPS // -(-len(known) // _ROWS)))
+        self.compile(tf.keras.optimizers.Adam(_RATE), tf.keras.losses.CosineSimilarity(), jit_compile=False)
+        # One epoch of Keras, as each takes some milliseconds besides its steps.
+        rows = tf.data.Dataset.from_tensor_slices((values[known], vectors[known])).repeat(epochs)
+        self.fit(rows.batch(min(_ROWS, len(known)), drop_remainder=True), verbose=0)
+        return self.predict(values, batch_size=_ROWS_AT_ONCE, verbose=0)
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
         """Returns the vectors [rows, size]."""
-        parts = [features[:, first : first + length] for first, length in self._own["vectors"]]
+        parts = [features[:, first : first + length] for first, length in self._spans]
         if self._quantiles is not None:
-            # Not the call, which requires statistics that a loaded layer does not have at first.
             numbers = tf.gather(features, self._numbers, axis=1)
             parts.append(self._quantiles.normalize(numbers, tf.ones_like(numbers, tf.bool)))
         if self._embeddings is not None:
             parts.append(self._embeddings(features))
         return self._network(tf.concat(parts, axis=1))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        network = tf.keras.utils.serialize_keras_object(self._network)
-        return {**super().get_config(), **self._own, "network": network}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> TableEncoder:
-        """Creates the layer from the result of `get_config`."""
-        return cls(**{**config, "network": tf.keras.utils.deserialize_keras_object(config["network"])})
