@@ -236,7 +236,7 @@ class CatalogFactors(Scorer):
 
     def item_cosines(self, items: np.ndarray) -> tf.Tensor:
         """Returns the cosines of the vectors of items, [batch], with those of all items: [batch, items]."""
-        vectors = tf.math.l2_normalize(self.item_vectors()[:, : self._items.size], axis=1)
+        vectors = tf.math.l2_normalize(self.item_vectors()[:, : self._config["dim"]], axis=1)
         return tf.matmul(tf.gather(vectors, items), vectors, transpose_b=True)
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
