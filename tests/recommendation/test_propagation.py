@@ -83,11 +83,8 @@ def test_the_recommender_finds_groups_and_keeps_no_graph(tmp_path):
     assert max(recommender.history_["val_ndcg_cut_20"]) > max(plain.history_["val_ndcg_cut_20"]) + 0.1  # few epochs
 
 
-def test_tables_and_continued_trainings_are_refused():
+def test_continued_trainings_are_refused():
     recommender = recommendation.Recommender(propagation_layers=2, softmax_epochs=1, loss=None, verbose=False)
-    table = {"item": list(range(24)), "group": list(GROUPS[1])}
-    with pytest.raises(ValueError, match="`propagation_layers` must be 0 with tables, got 2."):
-        recommender.fit(recommendation.Interactions(likes()), items=table)
     recommender.fit(recommendation.Interactions(likes()))
     with pytest.raises(ValueError, match="`propagation_layers` must be 0 with `init_model`, got 2."):
         recommender.update(recommendation.Interactions(np.ones([24, 24])))

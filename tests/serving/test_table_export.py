@@ -217,10 +217,13 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
     assert [each["of"] for each in features] == ["document", "list", "document", "document"]
     assert [each["type"] for each in features] == ["string", "float32", "int64", "float32"]
     assert [each["kind"] for each in features] == ["category", "number", "date", "boolean"]
-    assert "| 0 | brand | document | string | [] | category | 'acme', 'ä'; others are unseen; '' is missing |" in text
+    assert (
+        "| 0 | brand | document | string | [] | category | None | 'acme', 'ä'; others are unseen; '' is missing |"
+        in text
+    )
     seconds = f"seconds since 1970-01-01 UTC; {NO_DATE} is missing"
-    assert f"| 2 | day | document | int64 | [] | date | {seconds} |" in text
-    assert "| 3 | new | document | float32 | [] | boolean | 0, 1; nan is missing |" in text
+    assert f"| 2 | day | document | int64 | [] | date | None | {seconds} |" in text
+    assert "| 3 | new | document | float32 | [] | boolean | None | 0, 1; nan is missing |" in text
 
 
 @pytest.mark.slow
