@@ -93,10 +93,18 @@ def test_values_that_are_not_finite_leave_gaps(panels):
     assert np.isfinite([left.get_ylim(), right.get_ylim()]).all()
 
 
-def test_a_panel_without_curves_shows_not_recorded(panels):
-    left, right = panels({"loss": [0.5, 0.4]}, best_epoch=1)
-    assert not left.texts
-    assert [text.get_text() for text in right.texts] == ["not recorded"]
+def test_there_is_no_empty_panel(panels):
+    for history in ({"loss": [0.5, 0.4]}, {"ndcg": [0.4, 0.5]}):
+        (axes,) = panels(history, best_epoch=1)
+        assert [label.split(",")[0] for label in lines(axes)] == list(history)
+
+
+@pytest.mark.parametrize(
+    "loss, scale", [([16.0, 15.0, 0.3], "log"), ([2.0, 1.0, 0.3], "linear"), ([16.0, 0.3, -0.1], "linear")]
+)
+def test_losses_of_different_sizes_have_a_logarithmic_scale(panels, loss, scale):
+    left, right = panels({"loss": loss, "ndcg": [0.01, 0.5, 0.6]})
+    assert (left.get_yscale(), right.get_yscale()) == (scale, "linear")
 
 
 def test_the_file_is_an_image_that_is_not_blank(tmp_path):

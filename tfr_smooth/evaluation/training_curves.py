@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LOSS = "loss"
 _VALIDATION = "val_"
+# Losses have a logarithmic scale from this ratio of the highest to the lowest one on.
+_WIDE = 10.0
 
 
 def plot_training_curves(
@@ -29,11 +31,11 @@ def plot_training_curves(
     exceed the exact one. Epochs count from 1 on the plot, as in Keras's log.
 
     Args:
-      path: The PNG file to write (about 1650 x 720 pixels), in an existing directory. An existing file is replaced
-        atomically.
+      path: The PNG file to write (about 1650 x 720 pixels, half as wide without metrics or without a loss), in an
+        existing directory. An existing file is replaced atomically.
       history: Name to one number per epoch, as in the `history` of Keras's `History`. "loss" and "val_loss" are plotted
-        on the left, all other names on the right; the prefix "val_" marks validation. All sequences have the same
-        length, >= 1. NaN and infinity leave a gap.
+        on the left, on a logarithmic scale if they differ by more than a factor of 10, all other names on the right;
+        the prefix "val_" marks validation. All sequences have the same length, >= 1. NaN and infinity leave a gap.
       best_epoch: The epoch to mark, in [1, number of epochs]. None marks none.
 
     Raises:
@@ -77,12 +79,15 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(11.0, 4.8), layout=ConstrainedLayoutEngine(wspace=0.05))
     losses = {name: curve for name, curve in curves.items() if _quantity(name) == _LOSS}
     metrics = {name: curve for name, curve in curves.items() if name not in losses}
-    left, right = figure.subplots(1, 2)
-    for axes, title, panel in ((left, "Loss", losses), (right, "Metrics", metrics)):
+    panels = [(title, panel) for title, panel in (("Loss", losses), ("Metrics", metrics)) if panel]
+    figure = Figure(figsize=(5.5 * len(panels), 4.8), layout=ConstrainedLayoutEngine(wspace=0.05))
+    for axes, (title, panel) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw_panel(axes, panel, epochs)
+        values = np.concatenate(list(panel.values()))
+        if title == "Loss" and 0.0 < np.nanmin(values, initial=np.inf) * _WIDE < np.nanmax(values, initial=0.0):
+            axes.set_yscale("log")  # such as of a softmax loss, and then another one
         mark = ""
         if best_epoch is not None:
             axes.axvline(best_epoch, color=_plotting.GRAY, linewidth=1.5, linestyle=":", zorder=1.5)
@@ -98,12 +103,6 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
 
     axes.set_xlim(0.5, epochs + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    if not curves:
-        axes.grid(False)
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, "not recorded", transform=axes.transAxes, ha="center", va="center", color=_plotting.GRAY)
-        return
-
     quantities = list(dict.fromkeys(map(_quantity, curves)))
     # The loss has a color of its own, so that the panels share none.
     palette = [_plotting.text_color()] if quantities == [_LOSS] else _plotting.COLORS
