@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _serialization
+from tfr_smooth import _arguments, _compiled, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models import Scorer
 from tfr_smooth.recommendation.batches import dense_labels
@@ -95,6 +95,7 @@ class CatalogFactors(Scorer):
         self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
         self.supports_jit = user_encoder is None
         self.built = True  # the constructor creates all weights
+        self._graph = _compiled.traced(self, input_signature=[tf.TensorSpec([None], tf.int32)])
 
     def continue_from(self, other: CatalogFactors, users: np.ndarray, items: np.ndarray) -> None:
         """Copies the trained weights of another model with the same arguments.
@@ -210,10 +211,6 @@ class CatalogFactors(Scorer):
           [batch, items], float32.
         """
         return self._graph(tf.constant(users, tf.int32)).numpy()
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
-    def _graph(self, users: tf.Tensor) -> tf.Tensor:
-        return self(users)
 
     def latest_items(self, users: tf.Tensor) -> tf.Tensor:
         """Returns the latest items of users with sequences, int32 [batch, length], in order after padding with -1."""
