@@ -122,7 +122,7 @@ class MarkovChain(Baseline):
       smoothing: $\mu$, > 0.
 
     Raises:
-      ValueError: If an argument is out of range; from `fit`, if the interactions have no times.
+      ValueError: If an argument is out of range; from `fit`, if the interactions have no order.
 
     Time and memory O(interactions * order), besides the scores.
 

@@ -18,7 +18,7 @@ def catalog_loss(
     items: tf.Tensor,
     relevant: tf.Tensor,
     weights: tf.Tensor,
-    offsets: tf.Tensor | None = None,
+    offsets: tf.Tensor,
 ) -> tf.Tensor:
     """Returns the mean loss of lists of all items, each with one relevant item.
 
@@ -31,14 +31,13 @@ def catalog_loss(
       items: float32 [items, size], vectors, whose inner products with those of users are the scores.
       relevant: int32 [lists], the relevant item of each list; -1 for none, whose list does not count.
       weights: float32 [lists], > 0, the labels of the relevant items.
-      offsets: float32 [items], added to the scores; -inf for an item that is not in the lists. None: 0.
+      offsets: float32 [items], added to the scores; -inf for an item that is not in the lists.
 
     Returns:
       A scalar.
 
     Time that of the loss for lists of all items; memory O(items * size) and that of the loss for one part of lists.
     """
-    offsets = tf.zeros(tf.shape(items)[:1]) if offsets is None else offsets
     count, num_items = tf.shape(users)[0], tf.shape(items)[0]
     size = tf.clip_by_value(_PART // tf.maximum(num_items, 1), 1, tf.maximum(count, 1))
 

@@ -461,8 +461,7 @@ class Recommender(Estimator):
           The directory PATH/VERSION.
 
         Raises:
-          ValueError: If the recommender is not fitted, an argument is out of range, the version exists, or -1 is the id
-            of an item.
+          ValueError: If the recommender is not fitted, an argument is out of range, or the version exists.
         """
         self._fitted()
         catalog = self.interactions_.num_items

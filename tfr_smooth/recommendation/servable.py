@@ -67,8 +67,6 @@ class Servable(tf.Module):
         self._history_vectors = tf.function(model.history_vectors, input_signature=[items])  # traced once
         self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)
         self.no_item = no_item(interactions.item_ids)
-        if self.no_item in interactions.item_ids.tolist():
-            raise ValueError(f"`item_ids` must not contain {self.no_item!r}, which is the id after the last item.")
         ids = [*interactions.item_ids.tolist(), self.no_item]
         self._item_ids = tf.Variable(ids, trainable=False, dtype=_dtype(interactions.item_ids))
         self._user_table, self._item_table = _table(interactions.user_ids), _table(interactions.item_ids)

@@ -132,8 +132,9 @@ class RecommenderTraining:
         if train.weights is not None and isinstance(optimized, measures.BinaryMeasure) and train.weights.min() < 1.0:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
+        transitions = self._transitions(train)
         with strategy.scope():
-            model = self._model(train)
+            model = self._model(train, transitions)
             if start is not None:
                 model.continue_from(*start)
         settings = settings_of(p, data=data)
@@ -147,7 +148,7 @@ class RecommenderTraining:
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
-                measure = measure_of(p["select_by"])
+                measure = "ndcg_cut_20" if p["select_by"] == "last" else p["select_by"]
                 watched = training.Validation(
                     functools.partial(_quality, train=train, validation=validation, measure=measure),
                     monitor=measure,
@@ -174,7 +175,7 @@ class RecommenderTraining:
                 history.setdefault(name, []).extend(values)
         if isinstance(model, PropagatedFactors):
             return Trained(model.without_graph(), history, best_epochs, best_epoch)
-        trained = self._model(train)
+        trained = self._model(train, transitions)
         trained.set_weights(model.get_weights())
         return Trained(trained, history, best_epochs, best_epoch)
 
@@ -191,15 +192,20 @@ class RecommenderTraining:
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return encoders
 
-    def _model(self, train: Interactions) -> CatalogFactors:
+    def _transitions(self, train: Interactions) -> MarkovChain | None:
+        """Returns the chain whose scores are added to those of sequences; None for none."""
+        is_used = self._params["history_items"] is not None and self._params["transitions"]
+        return MarkovChain().fit(train) if is_used else None
+
+    def _model(self, train: Interactions, transitions: MarkovChain | None) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
         if self._params["propagation_layers"]:
             return PropagatedFactors(train, self._params["propagation_layers"], **options)
         if self._params["history_items"] is not None:
             length, own = self._params["history_length"], {"dropout": self._params["dropout"], "seed": options["seed"]}
             options["user_encoder"] = SequenceEncoder(size=options["dim"], num_features=length, **own)
-            if self._params["transitions"]:
-                options["transitions"] = Transitions.of(MarkovChain().fit(train), self._params["transitions"])
+            if transitions is not None:
+                options["transitions"] = Transitions.of(transitions, self._params["transitions"])
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
@@ -235,11 +241,6 @@ class RecommenderTraining:
             return dataset if prefix else dataset.map(_without_offsets)
 
         return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
-
-
-def measure_of(select_by: str) -> str:
-    """Returns the measure of the validation."""
-    return "ndcg_cut_20" if select_by == "last" else select_by
 
 
 def _quality(model: CatalogFactors, *, train: Interactions, validation: Interactions, measure: str) -> dict[str, float]:
