@@ -272,7 +272,7 @@ class Estimator:
 
     def _card(self, loss: Any, card: Mapping[str, Any] | None) -> dict[str, Any]:
         """Returns the entries of the model card of an export that the estimator knows, and the given ones."""
-        training = {**settings_of(self._params), "epochs": len(self.history_.get("loss", ()))}
+        training = {**settings_of(self._params), "epochs": self.best_epoch_ or len(self.history_.get("loss", ()))}
         return {"training": training, "loss": loss, **(card or {})}
 
     def score(self, X: Any, y: Any = None) -> float:

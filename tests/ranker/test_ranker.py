@@ -342,7 +342,7 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
 
 @pytest.mark.parametrize(("queries", "epochs"), [(2, 20), (101, 20), (250, 8), (2000, 5)])
 def test_many_queries_need_fewer_epochs(queries, epochs, monkeypatch):
-    settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0}
+    settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0, "select_by": "last"}
     lists = data.from_arrays(
         np.eye(2)[np.arange(2 * queries) % 2], np.arange(2 * queries) % 2, np.arange(2 * queries) // 2
     )

@@ -17,6 +17,7 @@ from tfr_smooth._estimator import check_shared, digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
+from tfr_smooth.ranker.epochs import SelectedEpoch
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.softmax_first import SoftmaxFirst, number_of_epochs, softmax_first_loss
 from tfr_smooth.training.trainer import train
@@ -58,7 +59,7 @@ class Trained(NamedTuple):
     Attributes:
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
-      best_epoch: The best epoch, from 1 on; None without validation, or if the metric was always NaN.
+      best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
     """
 
     scorer: EncodedScorer
@@ -86,8 +87,7 @@ class TrainingPlan:
       num_queries: The number of training queries. None if they are not known yet.
 
     Attributes:
-      epochs: Passes over the training queries.
-      steps_per_epoch: Batches per epoch. None if the queries are not known yet.
+      epochs: Passes over the training queries, the most if the data choose the number.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -107,9 +107,9 @@ class TrainingPlan:
         check_shared({**params, "epochs": params["epochs"] or _MOST_EPOCHS, "select_by": "last"})
         self._selected = _selected_metric(params["select_by"])
         self.epochs = _arguments.integer_or_none("epochs", params["epochs"], least=1) or _MOST_EPOCHS
-        self.steps_per_epoch = None if num_queries is None else math.ceil(num_queries / params["batch_size"])
-        if params["epochs"] is None and self.steps_per_epoch is not None:
-            self.epochs = min(max(math.ceil(_STEPS / self.steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
+        if params["epochs"] is None and num_queries is not None:
+            steps_per_epoch = math.ceil(num_queries / params["batch_size"])
+            self.epochs = min(max(math.ceil(_STEPS / steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
         _arguments.real("weight_decay", params["weight_decay"], least=0.0)
         _arguments.count_or_fraction("softmax_epochs", params["softmax_epochs"])
         for name, known in (("label_aggregation", _LABEL_AGGREGATIONS), ("schedule", _SCHEDULES)):
@@ -121,6 +121,11 @@ class TrainingPlan:
         self.make_loss()
         # No scorer: its dropout creates variables, and clusters must be configured before.
         checked_arguments(**self._of_scorer())
+
+    @property
+    def chooses_epochs(self) -> bool:
+        """Whether the number of epochs follows from the data, without validation queries."""
+        return self._params["epochs"] is None and self._params["select_by"] != "last"
 
     @property
     def scores_lists(self) -> bool:
@@ -214,8 +219,9 @@ class TrainingPlan:
         layer: TableFeatures,
         dataset_fn: Callable[[int], tf.data.Dataset],
         one_epoch: tf.data.Dataset,
-        valid: tf.data.Dataset | None,
         *,
+        valid: tf.data.Dataset | None = None,
+        epochs: int | None = None,
         initial_weights: Sequence[Any] | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         strategy: tf.distribute.Strategy | None = None,
@@ -230,6 +236,7 @@ class TrainingPlan:
           dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
           one_epoch: The batches of one epoch, for the statistics of the features.
           valid: The validation batches. None uses the last epoch.
+          epochs: The number of epochs, of the schedule of `self.epochs`. None for all.
           initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
           further_metrics: Further metrics of the validation set.
           strategy: The strategy. None for that of the scope.
@@ -247,18 +254,18 @@ class TrainingPlan:
             if [w.shape for w in scorer.get_weights()] != [w.shape for w in initial_weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
             model.set_weights(initial_weights)
-        validation = None
+        validation: ExactValidation | None = None
         if valid is not None:
             own = evaluation.metrics[: len(evaluation.metrics) - len(further_metrics)]
-            validation = ExactValidation(
-                valid,
-                evaluation.metrics,
-                monitor=own[0 if p["select_by"] in ("ndcg", "last") else -1].name,  # the first is exact NDCG
-                mode="last" if p["select_by"] == "last" else "max",
-                path=None if folder is None else folder / "best.keras",
-                patience=p["patience"],
-            )
-            validation.evaluation = evaluation
+            metric = own[0 if p["select_by"] in ("ndcg", "last") else -1]  # the first is exact NDCG
+            file = None if folder is None else folder / "best.keras"
+            options: dict[str, Any] = {"path": file, "patience": p["patience"]}
+            if p["select_by"] == "last":
+                validation = ExactValidation(valid, evaluation.metrics, monitor=metric.name, mode="last", **options)
+                validation.evaluation = evaluation
+            else:
+                copy = type(metric).from_config(metric.get_config())
+                validation = SelectedEpoch(valid, copy, evaluation, **options)
         schedule = SoftmaxFirst(
             p["learning_rate"],
             epochs=self.epochs,
@@ -269,8 +276,8 @@ class TrainingPlan:
         history = train(
             model,
             dataset_fn,
-            epochs=self.epochs,
-            steps_per_epoch=self.steps_per_epoch,
+            epochs=epochs or self.epochs,
+            steps_per_epoch=int(one_epoch.cardinality()),
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
@@ -279,4 +286,6 @@ class TrainingPlan:
             verbose=p["verbose"],
         )
         scorer.set_weights(model.get_weights())
+        if isinstance(validation, SelectedEpoch) and p["verbose"]:
+            print(validation, flush=True)
         return Trained(scorer, history, None if validation is None else validation.best_epoch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ from tfr_smooth.columns import ColumnSummaries, TableFeatures
 from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+from tfr_smooth.ranker.epochs import group_size, hold_out, is_repeated
 from tfr_smooth.ranker.features import learn, print_features
-from tfr_smooth.ranker.plan import TrainingPlan, split_queries
+from tfr_smooth.ranker.plan import Trained, TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
 
 _SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
@@ -42,8 +44,11 @@ class Ranker(Estimator):
         feed-forward networks.
       members: Networks whose scores are averaged, >= 1.
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
-      epochs: Passes over the training queries, >= 1. None uses 20, and fewer for more than 3,200 queries: as many as
-        2,000 steps need, but at least 5.
+      epochs: Passes over the training queries, >= 1. None uses at most 20, and fewer for more than 3,200 queries: as
+        many as 2,000 steps need, but at least 5. Without validation queries and an `init_model`, the data then choose
+        the number: a fifth of the queries, but at most 500, are held out, and an earlier epoch than the last one is
+        used only if it is better on these by more than two standard errors. A second training for this number of epochs
+        has all queries, unless the first had 95% of them.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
       softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
@@ -54,12 +59,12 @@ class Ranker(Estimator):
       batch_norm: Whether the networks have batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      select_by: The validation measure that selects the epoch: "smooth", the metric that the loss optimizes, or exact
-        NDCG for other losses; a measure of trec_eval, "ndcg", "ndcg_cut_K", "map", "recip_rank", "recip_rank_K" or
-        "P_K"; or "last" for the last epoch.
+      select_by: The measure of validation or held-out queries that selects the epoch: one of trec_eval's, "ndcg",
+        "ndcg_cut_K", "map", "recip_rank", "recip_rank_K" or "P_K"; "smooth", the metric that the loss optimizes, or
+        exact NDCG for other losses; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
-      validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
-        trains on all queries and uses the last epoch.
+      validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
+        train on. 0 trains on all queries.
       kinds: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
@@ -81,8 +86,9 @@ class Ranker(Estimator):
       model_: The Keras model of the prepared table.
       features_: The layer of the columns of the table and their preparation.
       columns_: The kind of each column and why, the number of values and the missing share; print it for a table.
-      history_: The training loss and the validation metrics of each epoch, by name.
-      best_epoch_: The selected epoch, from 1 on; None without validation.
+      history_: The training loss and the validation metrics of each epoch, by name; those of the first training if
+        `epochs` is None.
+      best_epoch_: The selected epoch, from 1 on; None if all epochs are trained without validation.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -127,7 +133,7 @@ class Ranker(Estimator):
         batch_norm: bool = False,
         dropout: float = 0.2,
         weight_decay: float = 0.3,
-        select_by: str = "smooth",
+        select_by: str = "ndcg",
         patience: int | None = None,
         validation_fraction: float = 0.0,
         kinds: Mapping[str, Any] | None = None,
@@ -234,6 +240,10 @@ class Ranker(Estimator):
             schema = init_model._schema
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
+        chooses = None
+        if validation is None and held_out is None and init_model is None and plan.chooses_epochs:
+            chooses = hold_out(documents, p["seed"])
+            training_queries, held_out = chooses or (training_queries, None)
         if init_model is None:
             layer, raw, prepared = learn(p, plan, documents, training_queries)
         else:
@@ -248,6 +258,9 @@ class Ranker(Estimator):
         if held_out is not None:
             train, valid = prepared.take(training_queries), prepared.take(held_out)
             check_validation(valid, "validation_fraction", p["select_by"])
+            if chooses and p["verbose"]:
+                held = len(documents) - len(training_queries)
+                print(f"Held out to choose the number of epochs: {held:,} of {len(documents):,} queries", flush=True)
         elif validation is not None:
             valid = schema.read_validation(validation, layer, propensity)
             check_validation(valid, "validation", p["select_by"])
@@ -259,22 +272,32 @@ class Ranker(Estimator):
         if init_model is not None:
             weights = init_model._uncalibrated().get_weights()
             settings["init_model"] = digest(weights)
-        trained = plan.run(
-            layer,
-            functools.partial(self._epochs, plan, layer, train),
-            layer.batches(train.without("weight", "propensity"), p["batch_size"]),
-            # Without weights of documents, but with those of clicks.
-            None if valid is None else layer.batches(valid.without("weight"), p["batch_size"]),
-            initial_weights=weights,
-            further_metrics=further_metrics,
-            strategy=strategy,
-            checkpoint_dir=checkpoint_dir,
-            settings=settings,
-            callbacks=callbacks,
-        )
+
+        def train_on(lists: data.Lists, folder: str | os.PathLike[str] | None, **options: Any) -> Trained:
+            return plan.run(
+                layer,
+                functools.partial(self._epochs, plan, layer, lists),
+                layer.batches(lists.without("weight", "propensity"), p["batch_size"]),
+                checkpoint_dir=folder,
+                settings=settings,
+                further_metrics=further_metrics,
+                strategy=strategy,
+                callbacks=callbacks,
+                **options,
+            )
+
+        if valid is not None:  # Without weights of documents, but with those of clicks.
+            valid = layer.batches(valid.without("weight"), group_size(valid, p["batch_size"]))
+        again = chooses and is_repeated(documents, training_queries)
+        folder = checkpoint_dir if checkpoint_dir is None or not again else os.path.join(checkpoint_dir, "held_out")
+        trained = train_on(train, folder, valid=valid, initial_weights=weights)
+        history, best_epoch = trained.history, trained.best_epoch
+        if again:
+            layer, _, prepared = learn({**p, "verbose": False}, plan, documents, np.arange(len(documents)))
+            trained = train_on(prepared, checkpoint_dir, epochs=best_epoch)
+        self.history_, self.best_epoch_ = history, best_epoch
         self._plan, self._schema, self.features_ = plan, schema, layer
         self._take_scorer(trained.scorer)
-        self.history_, self.best_epoch_ = trained.history, trained.best_epoch
         return self
 
     def calibrate(
@@ -358,7 +381,7 @@ class Ranker(Estimator):
         batches = layer.batches(lists, p["batch_size"], num_epochs=None, **order)
         if plan.label_weights is None or p["label_aggregation"] == "sum":
             return batches
-        first = finished * (plan.steps_per_epoch or 0)
+        first = finished * math.ceil(len(lists) / p["batch_size"])
         return data.draw_labels(batches, plan.label_weights, seed=p["seed"], first_batch=first)
 
     def _lists(

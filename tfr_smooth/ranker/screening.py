@@ -63,7 +63,6 @@ def columns_without_use(
         layer,
         lambda finished: layer.batches(first, size, first_epoch=finished, num_epochs=None, **order),
         layer.batches(first.without("propensity"), size),
-        None,
     )
     value = _values(trained.scorer, [*layer.batches(last.without("propensity"), size)], plan.label_weights)
     with_all = value([])

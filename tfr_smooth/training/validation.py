@@ -173,15 +173,27 @@ class Evaluation:
 
     def run(self, batches: Any, shared: bool) -> dict[str, float]:
         """Returns the metrics by name, of batches as for `ExactValidation`, whose lists replicas share if `shared`."""
+        return self.run_by_batch(batches, shared, None)[0]
+
+    def run_by_batch(
+        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric | None
+    ) -> tuple[dict[str, float], list[float]]:
+        """Returns the metrics by name, and the values of one more metric for each batch, always the same one."""
         for metric in self.metrics:
             metric.reset_state()
         if self._traced[0] != batches.element_spec:
-            self._traced = (batches.element_spec, self._step(batches.element_spec, shared))
+            metrics = [*self.metrics, *([] if by_batch is None else [by_batch])]
+            self._traced = (batches.element_spec, self._step(batches.element_spec, shared, metrics))
+        values = []
         for batch in batches:
+            if by_batch is not None:
+                by_batch.reset_state()
             self._traced[1](*batch)
-        return {metric.name: float(metric.result()) for metric in self.metrics}
+            if by_batch is not None:
+                values.append(float(by_batch.result()))
+        return {metric.name: float(metric.result()) for metric in self.metrics}, values
 
-    def _step(self, element_spec: Any, shared: bool) -> Any:
+    def _step(self, element_spec: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
 
         def step(inputs: Any, *targets: tf.Tensor) -> None:
@@ -192,7 +204,7 @@ class Evaluation:
             else:
                 scores = model(inputs, training=False)
             labels, *weights = targets
-            for metric in self.metrics:
+            for metric in metrics:
                 metric.update_state(labels, scores, *weights)
 
         return _compiled.traced(step, input_signature=element_spec)

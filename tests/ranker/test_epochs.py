@@ -1,0 +1,184 @@
+"""The epoch that validation queries select, and the number of epochs that follows from the data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import _keras, data, losses, metrics
+from tfr_smooth.ranker import epochs
+
+QUICK = {"members": 1, "hidden": [8], "verbose": False}
+ROLES = {"label": "label", "query": "query"}
+
+
+def table(queries=200, seed=0):
+    """Clicks by price."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), 5), "price": random.normal(size=5 * queries)})
+    return frame.assign(label=(frame["price"] > 0.5).astype(int))
+
+
+class Reversed(losses.SoftmaxLoss):
+    """Is lowest for the worst ranking."""
+
+    def weighted(self, labels, scores, mask, weights):
+        return super().weighted(labels, -scores, mask, weights)
+
+
+@pytest.mark.parametrize(
+    ("better", "expected"),
+    [
+        ([0.1, 0.1, 0.1], True),
+        ([0.0, 0.0, 0.0], False),
+        ([-0.1, -0.1], False),
+        ([0.1], False),  # nothing is known of its error
+        ([0.4, 0.0], False),  # the mean 0.2 has a standard error of 0.2
+        ([0.5, 0.1, 0.3], True),  # the mean 0.3 has a standard error of 0.2 / sqrt(3) = 0.115
+        ([0.5, -0.1, 0.2], False),  # the mean 0.2 has a standard error of 0.3 / sqrt(3) = 0.173
+        ([np.nan, 0.1, 0.1], False),
+    ],
+)
+def test_a_mean_is_clearly_better_by_more_than_two_standard_errors(better, expected):
+    last = np.array([0.3, 0.5, 0.2])[: len(better)]
+    assert epochs.is_clearly_better(last + better, last) is expected
+
+
+@pytest.mark.parametrize(("queries", "held"), [(100, None), (1000, 200), (10_000, 500)])
+def test_a_fifth_of_the_queries_but_at_most_500_are_held_out(queries, held):
+    labels = np.tile([0, 1, 0, 0], queries // 2)  # documents of every second query have different labels
+    lists = data.from_arrays(np.zeros([2 * queries, 1]), labels, np.arange(2 * queries) // 2)
+    parts = epochs.hold_out(lists, seed=1)
+    if held is None:
+        assert parts is None  # about 10 of 20 queries tell good epochs from bad ones
+        return
+    rest, told = parts
+    assert len(rest) == queries - held and not {*rest} & {*told}
+    assert 0.3 * held < len(told) < 0.7 * held and not (told % 2).any()
+    assert epochs.is_repeated(lists, rest) is (held / queries > 0.05)
+    np.testing.assert_array_equal(told, epochs.hold_out(lists, seed=1)[1])
+
+
+def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys):
+    frame = table()
+    chosen = tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(frame, **ROLES)
+    assert chosen.best_epoch_ == 20 and len(chosen.history_["val_ndcg"]) == 20
+    printed = capsys.readouterr().out
+    assert "Held out to choose the number of epochs: 40 of 200 queries" in printed
+    assert f"Epoch 20 is used: ndcg {chosen.history_['val_ndcg'][-1]:.4f}, and no earlier one" in printed
+    given = tfr_smooth.Ranker(**QUICK, epochs=20).fit(frame, **ROLES)
+    np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))  # all queries are trained on
+    assert given.best_epoch_ is None and set(given.history_) == {"loss"}
+
+
+def test_a_training_ends_before_it_gets_worse(capsys):
+    options = {**QUICK, "loss": Reversed(), "softmax_epochs": 2, "learning_rate": 0.03}
+    chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(table(), **ROLES)
+    values = chosen.history_["val_ndcg"]
+    assert chosen.best_epoch_ == np.argmax(values) + 1 <= 3 and len(values) == 20
+    assert f"Epoch {chosen.best_epoch_} is used: ndcg {max(values):.4f}, but" in capsys.readouterr().out
+    all_epochs = tfr_smooth.Ranker(**options, epochs=20).fit(table(), **ROLES)
+    assert chosen.score(table(seed=1)) > 0.8 > 0.6 > all_epochs.score(table(seed=1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"epochs": 2}, {"select_by": "last"}, {"validation_fraction": 0.25}],
+    ids=["epochs", "last", "validation_fraction"],
+)
+def test_one_training_is_enough_with_a_number_or_validation_queries(options, monkeypatch):
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 2)
+    monkeypatch.setattr("tfr_smooth.ranker.ranker.hold_out", None)  # not called
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(table(), **ROLES)
+    assert len(ranker.history_["loss"]) == 2 and (ranker.best_epoch_ is None) == ("validation_fraction" not in options)
+
+
+def test_few_held_out_queries_need_no_second_training(monkeypatch):
+    monkeypatch.setattr(epochs, "_MOST", 8)
+    monkeypatch.setattr(epochs, "_LEAST", 2)
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 2)
+    begun = []
+    count = tf.keras.callbacks.LambdaCallback(on_train_begin=lambda logs: begun.append(1))
+    ranker = tfr_smooth.Ranker(**QUICK).fit(table(), **ROLES, callbacks=[count])
+    assert len(begun) == 1 and len(ranker.history_["val_ndcg"]) == 2
+
+
+class Given(tfr_smooth.ranker.epochs.SelectedEpoch):
+    """Selects by values that are given by epoch and batch."""
+
+    given = np.zeros([3, 4])
+
+    def _exact(self, model):
+        values = super()._exact(model)
+        self.by_batch[-1] = self.given[len(self.by_batch) - 1].tolist()
+        return {**values, self._metric.name: float(np.mean(self.by_batch[-1]))}
+
+
+@pytest.mark.parametrize(
+    ("by_epoch", "selected"),
+    [([0.5, 0.4, 0.3], 1), ([0.5, 0.6, 0.3], 2), ([0.4, 0.4, 0.3], 3), ([0.1, 0.2, 0.3], 3)],
+)
+def test_the_weights_and_the_file_are_those_of_the_selected_epoch(by_epoch, selected, monkeypatch, tmp_path):
+    noise = np.zeros([3, 4])
+    noise[0] = [0.1, -0.1, 0.1, -0.1]  # the standard error of a difference to the first epoch is 0.058
+    monkeypatch.setattr(Given, "given", np.array(by_epoch)[:, None] + noise)
+    monkeypatch.setattr("tfr_smooth.ranker.plan.SelectedEpoch", Given)
+    weights = []
+
+    class Keep(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            weights.append(self.model.get_weights())
+
+    frame = table(40)
+    fit = {"validation": frame, "checkpoint_dir": tmp_path}
+    ranker = tfr_smooth.Ranker(**QUICK, epochs=3).fit(frame, **ROLES, **fit, callbacks=[Keep()])
+    assert ranker.best_epoch_ == selected
+    best = tf.keras.models.load_model(tmp_path / "best.keras", compile=False)
+    again = tfr_smooth.Ranker(**QUICK, epochs=3).fit(frame, **ROLES, **fit)  # no epoch is left to train
+    for scorer in (ranker.model_.scorer, best, again.model_.scorer):
+        for found, expected in zip(scorer.get_weights(), weights[selected - 1], strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_metric_by_batch_is_that_of_its_lists():
+    frame = table(64)
+    ranker = tfr_smooth.Ranker(**QUICK, epochs=2).fit(frame, **ROLES, validation=frame)
+    lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
+    evaluation = epochs.Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
+    batches = ranker.features_.batches(lists, epochs.group_size(lists, 32))
+    means, by_batch = evaluation.run_by_batch(batches, False, metrics.NDCGMetric(gain="linear"))
+    by_query = pd.Series(ranker.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"])
+    order = [str(query) for query in range(64)]
+    assert len(by_batch) == 32
+    np.testing.assert_allclose(by_batch, by_query[order].to_numpy().reshape(32, 2).mean(axis=1), atol=1e-6)
+    assert means["ndcg"] == pytest.approx(np.mean(by_batch), abs=1e-6)
+
+
+class Interrupt(tf.keras.callbacks.Callback):
+    """Interrupts a training in its second epoch."""
+
+    trainings = 0
+
+    def __init__(self, training):
+        super().__init__()
+        self.training = training
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.trainings += epoch == 0
+        if epoch == 1 and self.trainings == self.training:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("training", [1, 2])
+def test_both_trainings_resume(training, tmp_path, monkeypatch):
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 3)
+    fit = lambda folder, callbacks=(): tfr_smooth.Ranker(**QUICK, dropout=0.2 if _keras.IS_KERAS_3 else 0.0).fit(  # noqa: E731
+        table(), **ROLES, checkpoint_dir=folder, callbacks=callbacks
+    )
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "interrupted", [Interrupt(training)])
+    resumed, whole = fit(tmp_path / "interrupted"), fit(tmp_path / "whole")
+    assert resumed.history_ == whole.history_ and resumed.best_epoch_ == whole.best_epoch_ == 3
+    np.testing.assert_array_equal(resumed.predict(table()), whole.predict(table()))
