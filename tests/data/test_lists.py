@@ -84,9 +84,9 @@ def rewritten(folder):
 
 
 def from_records(folder, stack):
-    """Written to shards of records, with the features as one vector or one by one, and read again."""
-    write_records(from_table(FRAME, **{**ROLES, "stack": not stack}), folder / "r.gz", num_shards=2)
-    return read_records(folder / "r-*", cache_dir=folder, **{**ROLES, "stack": stack})
+    """Written to records, with the features as one vector or one by one, and read again."""
+    path = write_records(from_table(FRAME, **{**ROLES, "stack": not stack}), folder / "r.gz")
+    return read_records(path, cache_dir=folder, **{**ROLES, "stack": stack})
 
 
 def with_others(folder):
