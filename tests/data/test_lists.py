@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.feather
-import pyarrow.fs
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
@@ -506,21 +505,16 @@ def test_files_that_cannot_be_sorted_in_memory_are_refused(tmp_path, monkeypatch
     assert message.endswith(f"COPY (FROM '{tmp_path / 'a.parquet'}' ORDER BY \"qid\") TO 'sorted.parquet'")
 
 
-def test_files_are_found_by_patterns_folders_uris_and_file_systems(tmp_path):
+def test_files_are_found_by_patterns_lists_and_uris(tmp_path):
     for part in range(2):
         FRAME.iloc[SORTED[:3] if part == 0 else SORTED[3:]].to_parquet(tmp_path / f"{part}.parquet")
-    pattern, local = f"{tmp_path}/*.parquet", pyarrow.fs.LocalFileSystem()
-    for paths, filesystem in (
-        (pattern, None),
-        ([tmp_path / "0.parquet", tmp_path / "1.parquet"], None),
-        (f"file://{pattern}", None),
-        (pattern, local),
-    ):
-        lists = read_files(paths, filesystem=filesystem, cache_dir=tmp_path / "cache", **ROLES)
+    pattern = f"{tmp_path}/*.parquet"
+    for paths in (pattern, [tmp_path / "0.parquet", tmp_path / "1.parquet"], f"file://{pattern}"):
+        lists = read_files(paths, cache_dir=tmp_path / "cache", **ROLES)
         np.testing.assert_array_equal(lists.values("features"), FEATURES[SORTED])
-    for paths, filesystem in ((f"{tmp_path}/no*", None), (f"{tmp_path}/no*", local)):
+    for paths in (f"{tmp_path}/no*", f"file://{tmp_path}/no*"):
         with pytest.raises(ValueError, match="`paths` must match files, got '.*/no\\*', which matches none"):
-            read_files(paths, filesystem=filesystem, **ROLES)
+            read_files(paths, **ROLES)
     (tmp_path / "text.parquet").write_text("nonsense")
     with pytest.raises(ValueError, match="`paths` must be readable as parquet, got "):
         read_files(tmp_path / "text.parquet", **ROLES)
