@@ -133,7 +133,7 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return _serialization.arguments_of(self, MetricOptions)
+        return _serialization.arguments_of(self, options=MetricOptions)
 
 
 def _default_name(measure: Measure, ranking: Ranking) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
 from tfr_smooth.models.feature_functions import FeatureFunctions
 from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializer
@@ -29,7 +29,7 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 _OUTPUT_SCALE = 0.02
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class FeedForwardScorer(EncodedScorer):
     r"""Scores each document of a list with a feed-forward network.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class NetworkScorer(EncodedScorer):
     """Scores the documents of a list by a Keras layer of their encoded features.
 
@@ -91,8 +91,3 @@ class NetworkScorer(EncodedScorer):
         """Returns the constructor's arguments."""
         network = tf.keras.utils.serialize_keras_object(self.network)
         return {**self._config, "network": network, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> NetworkScorer:
-        """Creates the model from the result of `get_config`."""
-        return cls(**{**config, "network": tf.keras.utils.deserialize_keras_object(config["network"])})

@@ -382,7 +382,7 @@ class Recommender(Estimator):
             vectors = model.user_vectors(tf.constant(np.maximum(asked, 0), tf.int32)).numpy()
             if (asked < 0).any():
                 vectors[asked < 0] = model.history_vectors(tf.constant([[-1]]))
-        return vectors / model.get_config()["temperature"]
+        return vectors / model.temperature
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.
