@@ -124,4 +124,5 @@ ENCODING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "embeddings": lambda name, value: _checked_blocks(name, value, "(first, length, rows)", 3),
     "vectors": lambda name, value: _checked_blocks(name, value, "(first, length)", 2),
     "embedding_dim": functools.partial(_arguments.integer, least=1),
+    "seed": functools.partial(_arguments.integer_or_none, least=0),
 }

@@ -54,13 +54,11 @@ class NetworkScorer(EncodedScorer):
         seed: int | None = None,
         name: str | None = "network_scorer",
     ) -> None:
+        arguments = {key: value for key, value in locals().items() if key in ENCODING_CHECKS}
         super().__init__(name=name, autocast=False)
         self.network = _arguments.instance("network", network, tf.keras.layers.Layer)
         self.network.supports_masking = True  # Keras warns if a layer with the argument `mask` does not.
-        given: dict[str, Any] = {"normalization": normalization, "embeddings": embeddings, "vectors": vectors}
-        given["embedding_dim"] = embedding_dim
-        self._config = {key: ENCODING_CHECKS[key](key, value) for key, value in given.items()}
-        self._config["seed"] = _arguments.integer_or_none("seed", seed, least=0)
+        self._config = {key: ENCODING_CHECKS[key](key, value) for key, value in arguments.items()}
         self.supports_jit = False
         self.set_encoding(seed)
 
