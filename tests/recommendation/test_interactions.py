@@ -61,9 +61,9 @@ def test_dense_and_padded_items_of_users():
 def test_ids_are_found_in_any_order():
     found = recommendation.Interactions(np.eye(3), user_ids=["b", "a", "c"], item_ids=np.array([7, 5, 6]))
     assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
-    with pytest.raises(ValueError, match="`ids` must be ids of users, got 'd', which is unknown."):
+    with pytest.raises(ValueError, match="`users` must be known ids, got 'd'."):
         found.user_indices(["a", "d"])
-    with pytest.raises(ValueError, match="`ids` must be ids of items, got '5', which is unknown."):
+    with pytest.raises(ValueError, match="`items` must be integers, as the ids of the training are, got '5'."):
         found.item_indices(["5"])
 
 

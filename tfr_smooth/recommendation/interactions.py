@@ -283,10 +283,7 @@ class Interactions:
         Raises:
           ValueError: If an index is not one of a user.
         """
-        rows = self.rows(users)
-        mask = np.zeros(rows.shape, bool)
-        mask[np.repeat(np.arange(len(mask)), np.diff(rows.indptr)), rows.indices] = True
-        return mask
+        return self.rows(users).astype(bool).toarray()
 
     def checked_users(self, users: Any) -> np.ndarray:
         """Returns indices of users as an array of integers, and raises a `ValueError` for others."""

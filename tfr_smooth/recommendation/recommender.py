@@ -19,7 +19,7 @@ from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.ids import ids_after, indices_of
+from tfr_smooth.recommendation.ids import ids_after, indices_of, places_of
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import RecommenderTraining
 
@@ -363,7 +363,7 @@ class Recommender(Estimator):
             raise ValueError("One of `users` and `histories` must be given, got both.")
         if histories is not None:
             return catalog_order.history_items(histories, known.item_ids)
-        return np.arange(known.num_users) if users is None else catalog_order.places_of("users", users, known.user_ids)
+        return np.arange(known.num_users) if users is None else places_of("users", users, known.user_ids)
 
     def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
         scores, model = self._vectors(asked) @ catalog.T, self.model_
