@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tfr_smooth import recommendation
@@ -147,8 +148,10 @@ def frame(**columns):
     return pd.DataFrame({**names, **columns})
 
 
-def test_ratings_and_times_of_a_frame():
-    found = recommendation.from_dataframe(frame(), user="who", item="what", rating="stars", time="when", least_rating=4)
+@pytest.mark.parametrize("form", [pd.DataFrame, pa.Table.from_pandas])
+def test_ratings_and_times_of_a_table(form):
+    names = {"user": "who", "item": "what", "rating": "stars", "time": "when"}
+    found = recommendation.from_dataframe(form(frame()), **names, least_rating=4)
     assert pairs(found) == {("ann", 7), ("bob", 7)}
     assert (found.times.tolist(), found.below_rating) == ([10.0, 30.0], 1)
     assert found.user_ids.tolist() == ["ann", "bob"] and found.item_ids.tolist() == [7]
