@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _serialization
 from tfr_smooth.losses import RankingLoss
-from tfr_smooth.models import Scorer
+from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.catalog_loss import catalog_loss
 from tfr_smooth.recommendation.dense_gather import gather
@@ -27,7 +27,7 @@ _STEPS, _MOMENTUM = 20, 0.9
 
 
 @_serialization.register
-class CatalogFactors(_serialization.ConfiguredLayer, Scorer):
+class CatalogFactors(FeatureScorer):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
     The vectors p and q are factors, one per user and item; or users have the output of an encoder of their latest
@@ -281,13 +281,6 @@ class CatalogFactors(_serialization.ConfiguredLayer, Scorer):
             direction = tf.math.l2_normalize(direction + velocity, axis=1)
         typical = tf.math.l2_normalize(tf.reduce_mean(users, axis=0, keepdims=True), axis=1)
         return self._with_last(norm * tf.where(is_empty, typical, direction))
-
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
-        return {}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Does nothing: the constructor creates all weights."""
 
     def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of users and items, given by their indices; None: of all."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _serialization
@@ -74,9 +73,6 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         for layer in [*self.norms, *self.dense]:
             layer.build((None, None, size))
         self.built = True  # the constructor creates all weights
-
-    def learn(self, features: np.ndarray) -> None:
-        """Does nothing: items need no statistics."""
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
