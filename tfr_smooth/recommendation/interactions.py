@@ -427,22 +427,21 @@ def from_pairs(
     rows, columns = np.divmod(keys, max(len(item_ids), 1))
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
     fields: dict[str, Any] = {}
-    of_events: dict[str, Any] = {}
     order = np.lexsort([users] if times is None else [times, users])
     is_ordered = ordered or times is not None
     if is_ordered:
-        of_events["events"] = places[order]
+        fields["events"] = places[order]
     for name, merge, values in (("times", np.maximum, times), ("weights", np.add, weights)):
         if values is not None:
             numbers = checked_numbers(name, values, len(places), "event")
             fields[name] = merged(merge, places, numbers)
             if is_ordered and len(keys) < len(places):
-                of_events[f"event_{name}"] = numbers[order]
+                fields[f"event_{name}"] = numbers[order]
     shape = len(user_ids), len(item_ids)
     matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
-    found = Interactions(matrix, user_ids, item_ids, **fields, **counts)
-    vars(found).update(of_events)
-    return found
+    interactions = Interactions(matrix, user_ids, item_ids, **counts)
+    vars(interactions).update(fields)  # which are checked, and in the order of the matrix
+    return interactions
 
 
 def counted(number: int, noun: str) -> str:
