@@ -66,12 +66,12 @@ def main(_: list[str]) -> None:
         seconds = {}
         for name, target in {"records": "r", "records, packed": "p.gz"}.items():
             started = time.perf_counter()
-            paths = data.write_records(lists, folder / target, num_shards=4)
+            path = data.write_records(lists, folder / target)
             written = time.perf_counter()
             roles = {"query": lists.roles.query, "label": "label", "document_id": "document_id"}
-            data.read_records(paths, cache_dir=folder / "of records", **roles)
+            data.read_records(path, cache_dir=folder / "of records", **roles)
             seconds[name] = {"written": written - started, "read": time.perf_counter() - written}
-            megabytes[name] = sum(path.stat().st_size for path in paths)
+            megabytes[name] = path.stat().st_size
         sides = {"lists": lists.batches(**shared), "lists, portable": lists.batches(**shared, portable=True)}
         megabytes["lists"] = sum(path.stat().st_size for path in (folder / "cache").glob("*/*"))
         if _WORKERS.value:

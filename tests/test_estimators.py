@@ -72,7 +72,7 @@ def of_ranker():
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
         {"normalization": "min_max", "members": 3},
-        ("version", "card", "topn", "rank_by", "serving_default"),
+        ("version", "card", "topn", "serving_default"),
     )
 
 
@@ -213,7 +213,7 @@ def test_patience_without_validation_warns(case):
 
 def test_options_of_exports_may_be_none_and_inputs_of_wrong_ranks_are_errors(case, fitted, tmp_path):
     folder = fitted.export(tmp_path, **dict.fromkeys(case.options))
-    assert (folder / "assets.extra" / "model_card.md").is_file()
+    assert (folder / "assets.extra" / "model_card.json").is_file()
     with pytest.raises(ValueError, match=r"`path` must be without \[ \] \* \? "):
         fitted.export(tmp_path / "lr=[0.1]")
     for name, signature in tf.saved_model.load(str(folder)).signatures.items():

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import html
-
 
 def printable(value: object) -> str:
     """Returns text in one line: characters that move the cursor or are invisible are shown as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in str(value))
-
-
-def markdown(value: object) -> str:
-    """Returns text as one cell of a Markdown table, without HTML and links."""
-    return html.escape(printable(value), quote=False).replace("|", "\\|").replace("](", "]\\(")

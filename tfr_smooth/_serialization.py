@@ -1,4 +1,4 @@
-"""Configs of losses, metrics, rankings and measures: registered classes with `get_config` and `from_config`."""
+"""Configs of losses, metrics, rankings, measures and layers: registered classes with `get_config` and `from_config`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tensorflow as tf
 
 PACKAGE = "tfr_smooth"
 T = TypeVar("T", bound="Restorable")
+L = TypeVar("L", bound="ConfiguredLayer")
 C = TypeVar("C", bound=type)
 
 # The class decorator that registers a class of this library with Keras.
@@ -65,16 +66,38 @@ class Configurable(Restorable):
         return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self) if field.init}
 
 
-def arguments_of(configured: Any, options: type) -> dict[str, Any]:
+class ConfiguredLayer:
+    """Base class of Keras layers and models whose config is the constructor's arguments, attributes of the same names.
+
+    Example:
+      >>> from tfr_smooth import models
+      >>> models.ListAttention.from_config(models.ListAttention(units=8).get_config()).units
+      8
+    """
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, with those of a Keras layer if it takes them."""
+        takes_more = "kwargs" in inspect.signature(type(self).__init__).parameters
+        return {**arguments_of(self), **(super().get_config() if takes_more else {})}  # type: ignore[misc]
+
+    @classmethod
+    def from_config(cls: type[L], config: dict[str, Any]) -> L:
+        """Creates the layer or model from the result of `get_config`."""
+        return cls(**{name: deserialize(value) for name, value in config.items()})
+
+
+def arguments_of(configured: Any, *, of: type | None = None, options: type | None = None) -> dict[str, Any]:
     """Returns the serialized arguments of a constructor, from attributes of the same names.
 
     Args:
       configured: The object; arguments without an attribute are left out.
-      options: The `TypedDict` of the arguments that all constructors take.
+      of: The class with the constructor. None is that of the object.
+      options: The `TypedDict` of further arguments.
     """
-    parameters = inspect.signature(type(configured).__init__).parameters
+    constructor: Any = of or type(configured)
+    parameters = inspect.signature(constructor.__init__).parameters
     own = [name for name in parameters if name != "self" and hasattr(configured, name)]
-    names = dict.fromkeys([*own, *options.__annotations__])
+    names = dict.fromkeys([*own, *(options.__annotations__ if options else ())])
     return {name: serialize(getattr(configured, name)) for name in names}
 
 
@@ -89,6 +112,8 @@ def serialize(value: Any) -> Any:
             return float(tf.convert_to_tensor(value))
     if isinstance(value, (tuple, list)):
         return [serialize(each) for each in value]
+    if isinstance(value, tf.keras.layers.Layer):
+        return tf.keras.utils.serialize_keras_object(value)
     if hasattr(value, "get_config"):
         return {"class_name": tf.keras.utils.get_registered_name(type(value)), "config": value.get_config()}
     if inspect.isfunction(value):
@@ -108,6 +133,8 @@ def deserialize(value: Any) -> Any:
         return [deserialize(each) for each in value]
     if not (isinstance(value, dict) and {"class_name", "config"} <= set(value)):
         return value
+    if "module" in value:  # the form of Keras
+        return tf.keras.utils.deserialize_keras_object(value)
     name, known = registered(value)
     if known is None:
         raise ValueError(

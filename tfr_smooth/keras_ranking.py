@@ -28,7 +28,7 @@ def identity(label: tf.Tensor) -> tf.Tensor:
 @_registered
 def inverse(rank: tf.Tensor) -> tf.Tensor:
     """Returns 1 / rank, and 0 for 0."""
-    return tf.math.divide_no_nan(tf.ones_like(rank), rank)
+    return tf.math.reciprocal_no_nan(rank)
 
 
 @_registered

@@ -136,8 +136,9 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     frame["noon"] = (frame["date"] + pd.Timedelta(hours=21)).dt.tz_localize("Asia/Tokyo")  # noon in UTC
     roles = {"query": "q", "label": "label", "weight": "w", "document_id": "id"}
     lists = from_table(frame, **roles)
-    paths = write_records(lists, tmp_path / "r.gz", num_shards=2, context_features=["user"])
-    assert [path.name for path in paths] == ["r-00000-of-00002.gz", "r-00001-of-00002.gz"]
+    paths = [
+        write_records(lists.take([query]), tmp_path / f"r-{query}.gz", context_features=["user"]) for query in range(2)
+    ]
     assert gzip.decompress(paths[0].read_bytes()).count(b"user") == 1  # in the context
     found = read_records(paths, cache_dir=tmp_path, **roles)
     assert found.query_ids.to_pylist() == [3, 1] and set(found.roles.features) == set(lists.roles.features)
@@ -148,23 +149,10 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     np.testing.assert_array_equal(found.values("noon"), seconds + np.float32(12 * 3600))
 
 
-def test_a_file_is_finished_before_the_next_one_begins(tmp_path, monkeypatch):
-    """Many files do not need many open ones."""
-    sizes = []
-    monkeypatch.setattr(
-        record_writer,
-        "_serialized",
-        lambda *_: sizes.append(sorted(f.stat().st_size for f in tmp_path.iterdir())) or [b"x"],
-    )
-    write_records(from_arrays(np.zeros([3, 1]), None, [1, 2, 3]), tmp_path / "r", num_shards=3)
-    assert [sum(size > 0 for size in each) for each in sizes] == [0, 1, 2]
-
-
-def test_files_appear_together_when_all_are_written(tmp_path, monkeypatch):
-    lists = from_arrays(np.zeros([3, 1]), None, [1, 2, 3])
-    monkeypatch.setattr(record_writer, "_serialized", lambda part, _: [b""] if part.query_ids[0].as_py() < 3 else 1 / 0)
+def test_a_file_appears_when_all_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_writer, "_serialized", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_records(lists, tmp_path / "r", num_shards=3)
+        write_records(from_arrays(np.zeros([3, 1]), None, [1, 2, 3]), tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -231,14 +219,8 @@ def test_bad_files_and_arguments_are_refused(tmp_path):
     message = "`example_features` must not share names with the context or 'record', got ['user']."
     assert_refused(message, read, path, example_features=twice)
     lists = read(path)
-    assert_refused(
-        "`num_shards` must be at most the number of queries, 2, got 3.", write_records, lists, path, num_shards=3
-    )
     with pytest.raises(ValueError, match="column 'price' must have one value in query 'a'"):
         write_records(lists, tmp_path / "new", context_features=["price"])
-    write_records(lists, tmp_path / "s", num_shards=2)
-    with pytest.raises(ValueError, match=r"must match the existing files, got 1 and .*s-00000-of-00002"):
-        write_records(lists, tmp_path / "s.gz")
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="r:record 2: truncated record"):
         read(path)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation.holding_out import hold_out_new
+from tfr_smooth.recommendation.interactions import from_pairs
 
 
 def random_interactions(seed=0, users=30, items=20, density=0.3):
@@ -60,9 +61,9 @@ def test_dense_and_padded_items_of_users():
 def test_ids_are_found_in_any_order():
     found = recommendation.Interactions(np.eye(3), user_ids=["b", "a", "c"], item_ids=np.array([7, 5, 6]))
     assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
-    with pytest.raises(ValueError, match="`ids` must be ids of users, got 'd', which is unknown."):
+    with pytest.raises(ValueError, match="`users` must be known ids, got 'd'."):
         found.user_indices(["a", "d"])
-    with pytest.raises(ValueError, match="`ids` must be ids of items, got '5', which is unknown."):
+    with pytest.raises(ValueError, match="`items` must be integers, as the ids of the training are, got '5'."):
         found.item_indices(["5"])
 
 
@@ -93,27 +94,9 @@ def test_missing_and_masked_numbers_are_refused(matrix, message):
             "`item_ids` must not contain -1, which pads lists of items: give this item another id",
         ),
         ({"item_ids": ["a", "", "b"]}, "`item_ids` must not contain '', which pads lists of items"),
-        ({"events": [0.0, 1.0, 2.0]}, "`events` must be integers, [events], got float64 of shape (3,)."),
-        ({"events": [0, 1]}, "`events` must be all places in `matrix.indices`, user by user, got [0, 1]."),
-        ({"events": [0, 2, 1]}, "`events` must be all places in `matrix.indices`, user by user"),
-        ({"events": [0, 1, 2, 3]}, "`events` must be all places in `matrix.indices`, user by user"),
-        ({"events": [1, 0, 2], "times": [1, 2, 3]}, "`events` must be in order of time for each user, got another"),
-        (
-            {"event_times": [1, 2, 3]},
-            "`event_times` must be given if there are `times` and pairs repeat, and only then.",
-        ),
-        ({"events": [0, 1, 0, 2], "weights": [1, 2, 3]}, "`event_weights` must be given if there are `weights` and"),
-        (
-            {"events": [0, 1, 0, 2], "times": [3, 2, 3], "event_times": [1, 2, 4, 3]},
-            "`times` must be the maximum of `event_times` of each pair, got others.",
-        ),
-        (
-            {"events": [0, 1, 0, 2], "weights": [3, 2, 3], "event_weights": [1, 2, -1, 3]},
-            "`event_weights` must be 4 finite numbers > 0, one per event, got",
-        ),
     ],
 )
-def test_bad_ids_times_and_events_are_refused(options, message):
+def test_bad_ids_times_and_weights_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         recommendation.Interactions([[1, 0, 1], [0, 0, 1]], **options)
 
@@ -123,11 +106,11 @@ def test_a_matrix_has_users_and_items():
         recommendation.Interactions(np.array([1.0, 0.0, 1.0]))
 
 
-@pytest.mark.parametrize("options", [{"times": [1.0, 2.0]}, {"events": [0, 1]}])
-def test_times_and_events_need_a_matrix_in_their_order(options):
+@pytest.mark.parametrize("name", ["times", "weights"])
+def test_times_and_weights_need_a_matrix_in_their_order(name):
     matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     with pytest.raises(ValueError, match="`matrix` must be in CSR format with ascending indices and no zeros"):
-        recommendation.Interactions(matrix, **options)
+        recommendation.Interactions(matrix, **{name: [1.0, 2.0]})
 
 
 @pytest.mark.parametrize(
@@ -186,6 +169,12 @@ def read_events(table, names, **options):
     return recommendation.from_dataframe(table, **columns, **{"users": range(8), "items": range(10), **options})
 
 
+def in_order(items, times=None):
+    """Returns the interactions of a user with items in this order."""
+    users, ids = np.zeros(len(items), int), np.arange(max(items) + 1)
+    return from_pairs(users, np.array(items), [0], ids, None if times is None else np.array(times), ordered=True)
+
+
 def test_sequences_have_all_events_in_order():
     table = event_log()
     found = read_events(table, ["time", "weight"])
@@ -237,22 +226,22 @@ def split(read, table):
 def test_events_are_those_of_the_rows_after(change, names):
     for part, (found, expected) in change(lambda rows, **ids: read_events(rows, names, **ids), event_log()).items():
         arrays, others = found.arrays(), expected.arrays()
-        assert arrays.keys() == others.keys() and {"events", "event_times"} <= set(arrays), part
+        assert arrays.keys() == others.keys() and arrays["ordered"] and "times" in arrays, part
         for name in arrays:
             np.testing.assert_array_equal(arrays[name], others[name], err_msg=f"{part}: {name}")
 
 
-@pytest.mark.parametrize("times", [None, [7, 9, 6, 8]])
+@pytest.mark.parametrize("times", [None, [6, 7, 8, 9]])
 def test_of_new_interactions_the_latest_are_held_out(times):
     before = recommendation.Interactions([[0, 0, 0, 1]], times=[9])
-    whole = recommendation.Interactions([[1, 1, 1, 1]], times=times, events=[2, 0, 3, 1])
+    whole = in_order([2, 0, 3, 1], times)
     train, held = hold_out_new(whole, before=before, items=0.6, by="time", seed=1)
     assert (train.matrix.indices.tolist(), held.matrix.indices.tolist()) == ([2, 3], [0, 1])
 
 
 @pytest.mark.parametrize("function", ["split_by_time", "decayed"])
 def test_an_order_is_no_time(function):
-    found = recommendation.Interactions([[1, 1]], events=[1, 0, 1])
+    found = in_order([1, 0, 1])
     assert found.sequences()[0].tolist() == [1, 0, 1]
     message = (
         f"`interactions` must have times for `{function}`, got none: read it with `from_dataframe(..., time=...)`."

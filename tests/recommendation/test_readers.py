@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tfr_smooth import recommendation
@@ -147,8 +148,10 @@ def frame(**columns):
     return pd.DataFrame({**names, **columns})
 
 
-def test_ratings_and_times_of_a_frame():
-    found = recommendation.from_dataframe(frame(), user="who", item="what", rating="stars", time="when", least_rating=4)
+@pytest.mark.parametrize("form", [pd.DataFrame, pa.Table.from_pandas])
+def test_ratings_and_times_of_a_table(form):
+    names = {"user": "who", "item": "what", "rating": "stars", "time": "when"}
+    found = recommendation.from_dataframe(form(frame()), **names, least_rating=4)
     assert pairs(found) == {("ann", 7), ("bob", 7)}
     assert (found.times.tolist(), found.below_rating) == ([10.0, 30.0], 1)
     assert found.user_ids.tolist() == ["ann", "bob"] and found.item_ids.tolist() == [7]
@@ -200,14 +203,14 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
 @pytest.mark.parametrize(
     "columns, options, message",
     [
-        ({"what": [7, None, 8]}, {}, "frame, row 1: column 'what' has no value"),
-        ({"what": [7, 8, 8.5]}, {}, "frame, row 0: column 'what' must have integers or strings, got 7.0"),
-        ({"what": [True, False, True]}, {}, "frame, row 0: column 'what' must have integers or strings, got True"),
+        ({"what": [7, None, 8]}, {}, "frame: column 'what' must be known values, got None in row 1."),
+        ({"what": [7, 8, 8.5]}, {}, "frame: column 'what' must be integers or strings, got the type double."),
+        ({"what": [True, False, True]}, {}, "frame: column 'what' must be integers or strings, got the type bool."),
         ({"what": ["a", "", "b"]}, {}, "frame, row 1: the item is empty"),
         ({"what": [7, -1, 8]}, {}, "`items` must not contain -1, which pads lists of items: give this item another id"),
         ({"what": [7, 2**64 - 1, 8]}, {}, "`items` must be integers of 64 bits or strings, got longer ones."),
-        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must have"),
-        ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame, row 2: column 'when' is not finite"),
+        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must be numbers or"),
+        ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame: column 'when' must be finite numbers, got inf in row 2."),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
         ({}, {"rating": "stars", "least_rating": 6}, "frame: no pairs of a user and an item with a high enough rating"),
         ({}, {"items": [7, 8]}, "frame, row 1: item 9 is not in `items`"),

@@ -360,7 +360,7 @@ def make(**arguments):
         ),
         (lambda fitted: fitted.recommend(), "One of `users` and `histories` must be given, got none"),
         (lambda fitted: fitted.recommend(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
-        (lambda fitted: fitted.similar_items(["item 99"]), "'item 99', which is unknown"),
+        (lambda fitted: fitted.similar_items(["item 99"]), "known ids, got 'item 99'"),
         (lambda fitted: recommendation.Recommender().export("x"), "`fit` must be called first"),
         (
             lambda fitted: fitted.fit(interactions(), validation=recommendation.Interactions(likes())),

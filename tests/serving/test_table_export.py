@@ -206,24 +206,18 @@ def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(nam
     assert "rank" not in signatures and set(signatures["serving_default"].structured_outputs) == {"outputs"}
 
 
-def card_of(path):
-    folder = path / "assets.extra"
-    return json.loads((folder / "model_card.json").read_text())["features"], (folder / "model_card.md").read_text()
-
-
 def test_the_model_card_lists_the_columns_in_order(by_price):
-    features, text = card_of(by_price[1])
+    card = json.loads((by_price[1] / "assets.extra" / "model_card.json").read_text())
+    features = card["features"]
     assert [each["name"] for each in features] == ["brand", "price", "day", "new"]
     assert [each["of"] for each in features] == ["document", "list", "document", "document"]
     assert [each["type"] for each in features] == ["string", "float32", "int64", "float32"]
     assert [each["kind"] for each in features] == ["category", "number", "date", "boolean"]
-    assert (
-        "| 0 | brand | document | string | [] | category | None | 'acme', 'ä'; others are unseen; '' is missing |"
-        in text
-    )
-    seconds = f"seconds since 1970-01-01 UTC; {NO_DATE} is missing"
-    assert f"| 2 | day | document | int64 | [] | date | None | {seconds} |" in text
-    assert "| 3 | new | document | float32 | [] | boolean | None | 0, 1; nan is missing |" in text
+    assert [each["values"] for each in features if each["name"] != "price"] == [
+        "'acme', 'ä'; others are unseen; '' is missing",
+        f"seconds since 1970-01-01 UTC; {NO_DATE} is missing",
+        "0, 1; nan is missing",
+    ]
 
 
 @pytest.mark.slow

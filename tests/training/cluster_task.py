@@ -135,7 +135,7 @@ def train(strategy, folder, how):
 def train_on_shards(strategy, folder, _):
     """Trains on records: each worker reads its own lists."""
     lists = data.read_records(
-        folder / "train.tfrecord-*", query="query_id", label="label", document_id="document_id", cache_dir=folder
+        folder / "train.tfrecord", query="query_id", label="label", document_id="document_id", cache_dir=folder
     )
 
     def batches(context, **kwargs):

@@ -129,7 +129,7 @@ def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(fi
 def test_each_worker_trains_on_its_own_lists(files, tmp_path):
     """A step equals that of one device on the lists of both workers."""
     lists = data.read_letor(files / "train.txt")
-    data.write_records(lists, tmp_path / "train.tfrecord", num_shards=2)
+    data.write_records(lists, tmp_path / "train.tfrecord")
     with a_cluster({"worker": 2}, "train_on_shards", tmp_path) as processes:
         finish(processes, tmp_path)
     found = [result_of(tmp_path, index) for index in range(2)]

@@ -434,15 +434,10 @@ class TableFeatures(tf.keras.layers.Layer):
         return cls(**{**config, "encoders": encoders})
 
 
-def _in_parts(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields rows in parts, to need little memory."""
-    return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
-
-
 def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the dense features of rows in parts; the whole matrix may be larger than memory."""
-    for part in _in_parts(rows):
-        yield lists.column(DENSE)(part)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        yield lists.column(DENSE)(rows[start : start + _ROWS_AT_ONCE])
         lists.release()
 
 

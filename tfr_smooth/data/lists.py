@@ -242,37 +242,29 @@ class Lists:
         nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
         return self.replace(dataclasses.replace(self.roles, **nothing))
 
-    def split(self, fraction: float | Mapping[str, float], *, seed: int = 0) -> Any:
-        """Splits the queries at random, without a copy of the columns.
+    def split(self, fraction: float, *, seed: int = 0) -> tuple[Lists, Lists]:
+        """Splits the queries in two parts at random, without a copy of the columns.
 
         Args:
-          fraction: The fraction of the queries in the second part, in (0, 1), or the fraction of each part by its name,
-            with a sum of 1.
+          fraction: The fraction of the queries in the second part, in (0, 1).
           seed: Seed of the split, >= 0.
 
         Returns:
-          The two parts; or the parts by name. Queries keep their order, and each part has at least one.
+          The two parts. Queries keep their order, and each part has at least one.
 
         Raises:
-          ValueError: If an argument is invalid, or there are fewer queries than parts.
+          ValueError: If an argument is invalid, or there are fewer than two queries.
 
         Example:
           >>> import numpy as np
           >>> from tfr_smooth import data
           >>> lists = data.from_arrays(np.ones([20, 1]), None, np.arange(20) // 2)
           >>> train, valid = lists.split(0.3, seed=1)
-          >>> len(train), {name: len(part) for name, part in lists.split({"a": 0.5, "b": 0.4, "c": 0.1}).items()}
-          (7, {'a': 5, 'b': 4, 'c': 1})
+          >>> len(train), len(valid)
+          (7, 3)
         """
-        if not isinstance(fraction, Mapping):
-            rest, held = self.split_queries(fraction, seed=seed)
-            return self.take(rest), self.take(held)
-        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
-        for name, value in fraction.items():
-            _arguments.real(f"fraction[{name!r}]", value, above=0.0)
-        if abs(sum(fraction.values()) - 1.0) > 1e-6:
-            raise ValueError(f"`fraction` must have a sum of 1, got {sum(fraction.values())}.")
-        return {name: self.take(queries) for name, queries in self._parts(fraction, random).items()}
+        rest, held = self.split_queries(fraction, seed=seed)
+        return self.take(rest), self.take(held)
 
     def split_queries(self, fraction: float, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Returns the indices of the queries of the two parts of `split`.
@@ -288,19 +280,11 @@ class Lists:
           ValueError: As for `split`.
         """
         random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
-        fractions = {"rest": 1.0 - _arguments.real("fraction", fraction, above=0.0, below=1.0), "held": fraction}
-        rest, held = self._parts(fractions, random).values()
-        return rest, held
-
-    def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, np.ndarray]:
-        """Returns the indices of the queries of each part."""
-        if len(self) < len(fractions):
-            raise ValueError(f"`fraction` must have at most one part per query, got {len(fractions)} for {len(self)}.")
-        rest, parts = random.permutation(len(self)), {}
-        for others, name in reversed([*enumerate(fractions)]):  # the first part, usually the largest, gets the rest
-            size = min(max(round(fractions[name] * len(self)), 1), len(rest) - others) if others else len(rest)
-            parts[name], rest = np.sort(rest[:size]), rest[size:]
-        return {name: parts[name] for name in fractions}
+        count = len(self) * _arguments.real("fraction", fraction, above=0.0, below=1.0)
+        if len(self) < 2:
+            raise ValueError(f"`fraction` must have at most one part per query, got 2 for {len(self)}.")
+        held, rest = np.split(random.permutation(len(self)), [min(max(round(count), 1), len(self) - 1)])
+        return np.sort(rest), np.sort(held)
 
     def sample(self, negatives: int, *, seed: int = 0) -> Lists:
         """Samples the documents that are not relevant, for training, without a copy of the columns.

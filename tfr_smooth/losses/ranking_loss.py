@@ -250,7 +250,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return _serialization.arguments_of(self, LossOptions)
+        return _serialization.arguments_of(self, options=LossOptions)
 
 
 # The losses that have a class, by name. `table` adds the other combinations of a ranking and a measure.

@@ -126,14 +126,9 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         total, count = tf.convert_to_tensor(self._total), tf.convert_to_tensor(self._count)
         return tf.cast(tf.math.divide_no_nan(total, count), self.dtype or tf.float32)
 
-    def reset_state(self) -> None:
-        """Discards all batches."""
-        self._total.assign(0.0)
-        self._count.assign(0.0)
-
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return _serialization.arguments_of(self, MetricOptions)
+        return _serialization.arguments_of(self, options=MetricOptions)
 
 
 def _default_name(measure: Measure, ranking: Ranking) -> str:

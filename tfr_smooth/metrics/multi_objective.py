@@ -11,7 +11,7 @@ from tfr_smooth import _arguments, _padded, _serialization
 
 
 @_serialization.register
-class MultiObjectiveMetric(tf.keras.metrics.Metric):
+class MultiObjectiveMetric(_serialization.ConfiguredLayer, tf.keras.metrics.Metric):
     r"""Weighted mean over objectives of a metric, each of its own label: $\sum_k w_k m_k / \sum_k w_k$.
 
     The counterpart of `losses.MultiObjectiveLoss`.
@@ -89,8 +89,3 @@ class MultiObjectiveMetric(tf.keras.metrics.Metric):
         """Returns the constructor's arguments."""
         config = {"metric": tf.keras.metrics.serialize(self.objectives[0]), "weights": self._objective_weights}
         return {**config, "name": self.name, "dtype": self.dtype}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> MultiObjectiveMetric:
-        """Creates the metric from the result of `get_config`."""
-        return cls(**{**config, "metric": tf.keras.metrics.deserialize(config["metric"])})

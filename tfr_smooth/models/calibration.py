@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.encoded_scorer import PADDING_SCORE
-from tfr_smooth.models.scorer import Scorer
+from tfr_smooth.models.scorer import FeatureScorer
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class PlattCalibration(tf.keras.layers.Layer):
+@_serialization.register
+class PlattCalibration(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Platt scaling of scores: $\sigma(a s + b)$.
 
     (Platt, "Probabilistic Outputs for Support Vector Machines", 1999.) `training.fit_calibration` creates it.
@@ -48,12 +48,8 @@ class PlattCalibration(tf.keras.layers.Layer):
         """Returns probabilities."""
         return tf.sigmoid(self.slope * scores + self.intercept)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {"slope": self.slope, "intercept": self.intercept, "name": self.name}
 
-
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class IsotonicCalibration(tf.keras.layers.Layer):
     """An increasing function of scores that is linear between knots and constant outside of them.
 
@@ -108,8 +104,8 @@ class IsotonicCalibration(tf.keras.layers.Layer):
         return {"scores": self._knots.tolist(), "values": self._values.tolist(), "name": self.name}
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class CalibratedScorer(Scorer):
+@_serialization.register
+class CalibratedScorer(FeatureScorer):
     """A scorer whose scores are calibrated: probabilities of relevance, or expected labels.
 
     Args:
@@ -153,26 +149,3 @@ class CalibratedScorer(Scorer):
         scores = self.calibration(self.scorer(inputs, training=training))
         mask = inputs.get("mask") if isinstance(inputs, dict) else None
         return scores if mask is None else tf.where(tf.cast(mask, tf.bool), scores, PADDING_SCORE)
-
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns the number of features, which `.keras` files store to recreate the weights."""
-        return {"num_features": self.num_features}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Creates the weights of a model loaded from a `.keras` file."""
-        if config["num_features"] is not None:
-            self.build((None, None, config["num_features"]))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        parts = {"scorer": self.scorer, "calibration": self.calibration}
-        return {
-            **{name: tf.keras.utils.serialize_keras_object(part) for name, part in parts.items()},
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> CalibratedScorer:
-        """Creates the model from the result of `get_config`."""
-        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("scorer", "calibration")}
-        return cls(**{**config, **parts})

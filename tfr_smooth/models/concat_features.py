@@ -6,10 +6,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfr_smooth import _serialization
 from tfr_smooth.models.flatten_list import FlattenList
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class ConcatFeatures(FlattenList):
     """Concatenates the features of each document and the context features of its list; TF-Ranking's layer.
 

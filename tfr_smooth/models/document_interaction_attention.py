@@ -6,11 +6,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class DocumentInteractionAttention(tf.keras.layers.Layer):
+@_serialization.register
+class DocumentInteractionAttention(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Represents each document by self-attention over its list; TF-Ranking's layer.
 
     $$h_0 = \mathrm{ReLU}(W x + b), \qquad
@@ -111,14 +111,3 @@ class DocumentInteractionAttention(tf.keras.layers.Layer):
           mask: Ignored.
         """
         return None
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "head_size": self.head_size,
-            "num_layers": self.num_layers,
-            "dropout": self.dropout,
-            "input_noise_stddev": self.input_noise_stddev,
-        }

@@ -7,11 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras
+from tfr_smooth import _arguments, _keras, _serialization
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class Embeddings(tf.keras.layers.Layer):
+@_serialization.register
+class Embeddings(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Maps codes among the features of documents to the mean of their vectors.
 
     $$y_t = \frac{1}{|C_t|} \sum_{c \in C_t} E_t[c], \qquad C_t = \{c_{t,1}, c_{t,2}, \dots\} \setminus \{0\}$$
@@ -54,7 +54,7 @@ class Embeddings(tf.keras.layers.Layer):
         super().__init__(dtype="float32", **kwargs)
         self.tables = [tuple(int(number) for number in table) for table in tables]
         self.dim = _arguments.integer("dim", dim, least=1)
-        self._seed = seed
+        self.seed = seed
         self.vectors = []
         for number, (_, _, rows) in enumerate(self.tables):
             initializer = tf.keras.initializers.RandomNormal(0.1, seed=None if seed is None else seed + number)
@@ -76,11 +76,6 @@ class Embeddings(tf.keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Returns the shape of the vectors."""
         return (input_shape[0], len(self.tables) * self.dim)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        own = {"tables": [list(table) for table in self.tables], "dim": self.dim}
-        return {**super().get_config(), **own, "seed": self._seed}
 
 
 def _mean(table: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:

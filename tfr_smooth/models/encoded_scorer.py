@@ -13,14 +13,14 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.models.embeddings import Embeddings
 from tfr_smooth.models.normalization import NORMALIZATIONS, Quantiles, QueryMinMax, Standardize, get_normalizer
-from tfr_smooth.models.scorer import Scorer
+from tfr_smooth.models.scorer import FeatureScorer
 
 # The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
 # network, so padding sorts last.
 PADDING_SCORE = -1e30
 
 
-class EncodedScorer(Scorer):
+class EncodedScorer(FeatureScorer):
     """Base class of scorers of encoded documents: normalized numbers, vectors, and the vectors of codes.
 
     A subclass sets `_config`, with its arguments and those of the encoding, and calls `set_encoding`.
@@ -111,15 +111,6 @@ class EncodedScorer(Scorer):
             documents = tf.concat(parts, axis=1)
         return documents, segments, mask
 
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns the number of features, which `.keras` files store to recreate the weights."""
-        return {"num_features": self.num_features}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Creates the weights of a model loaded from a `.keras` file."""
-        if config["num_features"] is not None:
-            self.build((None, None, config["num_features"]))
-
 
 def _checked_blocks(name: str, value: Any, expected: str, size: int) -> list[list[int]]:
     if not all(len(block) == size for block in value):
@@ -133,4 +124,5 @@ ENCODING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "embeddings": lambda name, value: _checked_blocks(name, value, "(first, length, rows)", 3),
     "vectors": lambda name, value: _checked_blocks(name, value, "(first, length)", 2),
     "embedding_dim": functools.partial(_arguments.integer, least=1),
+    "seed": functools.partial(_arguments.integer_or_none, least=0),
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
 from tfr_smooth.models.feature_functions import FeatureFunctions
 from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializer
@@ -29,7 +29,7 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 _OUTPUT_SCALE = 0.02
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class FeedForwardScorer(EncodedScorer):
     r"""Scores each document of a list with a feed-forward network.
 
@@ -107,21 +107,10 @@ class FeedForwardScorer(EncodedScorer):
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
+        arguments = {key: value for key, value in locals().items() if key in _CHECKS}
         # Raw features may exceed float16. With mixed precision, the layers after the normalization cast.
         super().__init__(name=name, autocast=False)
-        self._config = checked_arguments(
-            hidden=hidden,
-            normalization=normalization,
-            batch_norm=batch_norm,
-            batch_norm_momentum=batch_norm_momentum,
-            dropout=dropout,
-            members=members,
-            embeddings=embeddings,
-            vectors=vectors,
-            embedding_dim=embedding_dim,
-            output_bias=output_bias,
-            seed=seed,
-        )
+        self._config = checked_arguments(**arguments)
         self.members = members
         # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
         # padding.
@@ -243,7 +232,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": functools.partial(_arguments.real, least=0.0, below=1.0),
     "members": functools.partial(_arguments.integer, least=1),
-    "seed": functools.partial(_arguments.integer_or_none, least=0),
 }
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class FlattenList(tf.keras.layers.Layer):
+@_serialization.register
+class FlattenList(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """Flattens lists to one row per document, with the context features of its list; TF-Ranking's layer.
 
     A network for rows can then score all documents, and `RestoreList` returns the scores to their lists.
@@ -72,10 +72,6 @@ class FlattenList(tf.keras.layers.Layer):
             values = _finite_at_padding(tf.convert_to_tensor(values), mask)
             examples[name] = _rows(values if indices is None else tf.gather(values, indices, batch_dims=1), shape)
         return context, examples
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "circular_padding": self.circular_padding}
 
 
 def circular_indices(mask: tf.Tensor) -> tf.Tensor:

@@ -7,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.tower import create_tower
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class GAMLayer(tf.keras.layers.Layer):
+@_serialization.register
+class GAMLayer(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""A generalized additive model: the sum of one network per feature, weighted by the context; TF-Ranking's layer.
 
     $$F(c, x) = \sum_i w_i(c) f_i(x_i), \qquad w(c) = \sum_j \mathrm{softmax}(g_j(c_j))$$
@@ -78,15 +78,16 @@ class GAMLayer(tf.keras.layers.Layer):
                 "`context_hidden_layer_dims` must contain at least one width for `context_feature_num` = "
                 f"{self.context_feature_num}, got {context_hidden_layer_dims!r}."
             )
-        self.activation = tf.keras.activations.get(activation)
-        self.options = {"use_batch_norm": use_batch_norm, "batch_norm_moment": batch_norm_moment, "dropout": dropout}
+        self.activation = tf.keras.activations.serialize(tf.keras.activations.get(activation))
+        self.use_batch_norm, self.batch_norm_moment, self.dropout = use_batch_norm, batch_norm_moment, dropout
         self.example_towers = self._towers("example", self.example_feature_num, self.example_hidden_layer_dims, 1)
         self.context_towers = self._towers(
             "context", self.context_feature_num, self.context_hidden_layer_dims, self.example_feature_num
         )
 
     def _towers(self, kind: str, count: int, widths: Sequence[int], outputs: int) -> list[tf.keras.Sequential]:
-        options = {"activation": self.activation, **self.options}
+        options: dict[str, Any] = {"use_batch_norm": self.use_batch_norm, "batch_norm_moment": self.batch_norm_moment}
+        options |= {"activation": self.activation, "dropout": self.dropout}
         return [create_tower(widths, outputs, name=f"{self.name}_{kind}_tower_{i}", **options) for i in range(count)]
 
     def build(self, input_shape: Any) -> None:
@@ -117,15 +118,3 @@ class GAMLayer(tf.keras.layers.Layer):
     def _check_number(kind: str, inputs: Sequence[Any], count: int) -> None:
         if len(inputs) != count:
             raise ValueError(f"`{kind}_inputs` must contain `{kind}_feature_num` = {count} tensors, got {len(inputs)}.")
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "example_feature_num": self.example_feature_num,
-            "example_hidden_layer_dims": self.example_hidden_layer_dims,
-            "context_feature_num": self.context_feature_num,
-            "context_hidden_layer_dims": self.context_hidden_layer_dims,
-            "activation": tf.keras.activations.serialize(self.activation),
-            **self.options,
-        }

@@ -6,12 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class ListAttention(tf.keras.layers.Layer):
+@_serialization.register
+class ListAttention(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Scales hidden features of each document by self-attention over its list (latent cross).
 
     $$h'_i = h_i \odot (1 + W_o a_i + b_o), \qquad a = \mathrm{DocumentInteractionAttention}(h)$$
@@ -72,7 +72,3 @@ class ListAttention(tf.keras.layers.Layer):
           mask: Ignored.
         """
         return None
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "heads": self.heads, "units": self.units, "dropout": self.dropout}

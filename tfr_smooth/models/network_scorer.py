@@ -8,11 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class NetworkScorer(EncodedScorer):
     """Scores the documents of a list by a Keras layer of their encoded features.
 
@@ -54,13 +54,11 @@ class NetworkScorer(EncodedScorer):
         seed: int | None = None,
         name: str | None = "network_scorer",
     ) -> None:
+        arguments = {key: value for key, value in locals().items() if key in ENCODING_CHECKS}
         super().__init__(name=name, autocast=False)
         self.network = _arguments.instance("network", network, tf.keras.layers.Layer)
         self.network.supports_masking = True  # Keras warns if a layer with the argument `mask` does not.
-        given: dict[str, Any] = {"normalization": normalization, "embeddings": embeddings, "vectors": vectors}
-        given["embedding_dim"] = embedding_dim
-        self._config = {key: ENCODING_CHECKS[key](key, value) for key, value in given.items()}
-        self._config["seed"] = _arguments.integer_or_none("seed", seed, least=0)
+        self._config = {key: ENCODING_CHECKS[key](key, value) for key, value in arguments.items()}
         self.supports_jit = False
         self.set_encoding(seed)
 
@@ -91,8 +89,3 @@ class NetworkScorer(EncodedScorer):
         """Returns the constructor's arguments."""
         network = tf.keras.utils.serialize_keras_object(self.network)
         return {**self._config, "network": network, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> NetworkScorer:
-        """Creates the model from the result of `get_config`."""
-        return cls(**{**config, "network": tf.keras.utils.deserialize_keras_object(config["network"])})

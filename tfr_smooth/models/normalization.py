@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.moments import Moments
 from tfr_smooth.models.quantile_curves import Sample, quantile_curve
 
@@ -22,7 +22,7 @@ _SAMPLED = 1 << 15  # documents that quantiles are computed from
 _LARGEST = 10.0  # standard deviations
 
 
-class _Normalizer(tf.keras.layers.Layer):
+class _Normalizer(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """Base of the normalization layers: sets padding to 0 before and after `normalize`."""
 
     def __init__(self, *, dtype: Any = "float32", **kwargs: Any) -> None:
@@ -68,12 +68,8 @@ class _Normalizer(tf.keras.layers.Layer):
         """Returns the shape of the features."""
         return input_shape
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor."""
-        return dict(super().get_config())
 
-
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class QueryMinMax(_Normalizer):
     """Scales each feature to [0, 1] within its query.
 
@@ -116,7 +112,7 @@ class QueryMinMax(_Normalizer):
         return tf.where(varies & real, (halves - low) / half_range, 0.0)
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class Standardize(_Normalizer):
     """Standardizes each feature by its mean and standard deviation over the training documents.
 
@@ -236,7 +232,7 @@ class Standardize(_Normalizer):
         return tf.where(constant, 0.0, (0.5 * features - mean - rest) / tf.where(constant, 1.0, stddev))
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class Quantiles(Standardize):
     r"""Returns each feature twice: standardized, and by its quantile among the training documents.
 
@@ -288,10 +284,6 @@ class Quantiles(Standardize):
         """Returns the shape of the values, quantiles and segments."""
         return (*input_shape[:-1], (2 + _SEGMENTS * self.segments) * input_shape[-1])
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "segments": self.segments}
-
     def learn(self, parts: Iterable[np.ndarray]) -> None:
         """Computes the statistics of documents.
 
@@ -328,7 +320,7 @@ class Quantiles(Standardize):
         return tf.concat([values, quantiles], axis=-1)
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@_serialization.register
 class SymmetricLog1p(_Normalizer):
     """Compresses large values of either sign, for raw features such as those of MSLR-WEB.
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.scorer import Scorer
 
 _LINKS = ("exp", "sigmoid")
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class PositionBias(Scorer):
+@_serialization.register
+class PositionBias(_serialization.ConfiguredLayer, Scorer):
     r"""Adds a learned logit of the position to a scorer in training, and omits it at inference.
 
     With the logit $e_k$ of position k and the score $s(x)$ of a document, the output in training is
@@ -105,18 +105,3 @@ class PositionBias(Scorer):
         logits = self.position_rate * np.asarray(self.positions, np.float64)
         log_rates = logits if _arguments.choice("link", link, _LINKS) == "exp" else -np.logaddexp(0.0, -logits)
         return np.exp(log_rates - log_rates[0])
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "scorer": tf.keras.utils.serialize_keras_object(self.scorer),
-            "num_positions": self.num_positions,
-            "additive": self.additive,
-            "position_rate": self.position_rate,
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> PositionBias:
-        """Creates the model from the result of `get_config`."""
-        return cls(**{**config, "scorer": tf.keras.utils.deserialize_keras_object(config["scorer"])})

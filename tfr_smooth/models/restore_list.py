@@ -7,15 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models.flatten_list import circular_indices
 
 # TF-Ranking's score at padding.
 _PADDING_SCORE = math.log(1e-10)
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class RestoreList(tf.keras.layers.Layer):
+@_serialization.register
+class RestoreList(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """Returns the scores of rows to their lists, and sets the scores at padding to log(1e-10); TF-Ranking's layer.
 
     The rows are those of `FlattenList`. The losses and metrics ignore the scores at padding. For predictions that sort
@@ -64,10 +64,6 @@ class RestoreList(tf.keras.layers.Layer):
         if self.by_scatter:
             logits = _means(logits, circular_indices(mask))
         return tf.where(mask, logits, tf.constant(_PADDING_SCORE, logits.dtype))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "by_scatter": self.by_scatter}
 
 
 def _means(values: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:

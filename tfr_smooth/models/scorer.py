@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, losses, metrics
+from tfr_smooth import _arguments, _keras, _serialization, losses, metrics
 
 # The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
 _METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
@@ -117,6 +117,19 @@ class Scorer(tf.keras.Model):
             replicas = self.distribute_strategy.experimental_local_results
             iterator, data_batch = None, tf.nest.map_structure(lambda value: replicas(value)[0], next(batches))
         super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
+
+
+class FeatureScorer(_serialization.ConfiguredLayer, Scorer):
+    """Base class of scorers that `.keras` files restore from the constructor's arguments and the number of features."""
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns the number of features, which `.keras` files store to recreate the weights; None without weights."""
+        return {"num_features": getattr(self, "num_features", None) if self.built else None}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Creates the weights of a model loaded from a `.keras` file."""
+        if config["num_features"] is not None:
+            self.build((None, None, config["num_features"]))
 
 
 def _check_arrays(x: Any, y: Any) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns.features import TableFeatures
-from tfr_smooth.models.scorer import Scorer
+from tfr_smooth.models.scorer import FeatureScorer
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class TableScorer(Scorer):
+@_serialization.register
+class TableScorer(FeatureScorer):
     """Scores documents given by the raw columns of a table: a scorer of the features of `TableFeatures`.
 
     Args:
@@ -145,27 +145,3 @@ class TableScorer(Scorer):
             expected = "'tf_saved_model' unless all features are numbers and booleans"
             raise ValueError(f"`format` must be {expected}, got 'litert' with {others[0]!r}.")
         return super().export(filepath, *args, **kwargs)
-
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
-        return {"built": self.built}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Creates the weights of a model loaded from a `.keras` file."""
-        if config["built"]:
-            self.build()
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "table_features": tf.keras.utils.serialize_keras_object(self.table_features),
-            "scorer": tf.keras.utils.serialize_keras_object(self.scorer),
-            "query_columns": list(self.query_columns),
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> TableScorer:
-        """Creates the model from the result of `get_config`."""
-        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("table_features", "scorer")}
-        return cls(**{**config, **parts})

@@ -188,18 +188,15 @@ def _scaled(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns factors of rows and columns, [batch, list] each, for which all sums are 1; 0 at padding."""
 
-    def inverse(sums: tf.Tensor) -> tf.Tensor:
-        return tf.math.divide_no_nan(tf.ones_like(sums), sums)
-
     def step(rows: tf.Tensor, columns: tf.Tensor, is_done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         sums = tf.linalg.matvec(kernel, rows, transpose_a=True)
         error = tf.reduce_max(_padded.fill(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
-        next_columns = tf.where(is_done, columns, inverse(sums))
-        next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
+        next_columns = tf.where(is_done, columns, tf.math.reciprocal_no_nan(sums))
+        next_rows = tf.where(is_done, rows, tf.math.reciprocal_no_nan(tf.linalg.matvec(kernel, next_columns)))
         return next_rows, next_columns, tf.logical_or(is_done, error <= threshold)
 
     columns = tf.cast(places, kernel.dtype)
-    rows = inverse(tf.linalg.matvec(kernel, columns))
+    rows = tf.math.reciprocal_no_nan(tf.linalg.matvec(kernel, columns))
     state = (rows, columns, tf.zeros_like(places[:, :1]))
     rows, columns, _ = tf.while_loop(
         lambda *state: tf.logical_not(tf.reduce_all(state[2])), step, state, maximum_iterations=max_iterations

@@ -150,9 +150,10 @@ class MarkovChain(Baseline):
             pairs = items[:-distance][is_pair], items[distance:][is_pair]
             weights = np.full(len(pairs[0]), self.decay ** (distance - 1))
             counts += sparse.csr_array((weights, pairs), shape=shape)
-        before, after, values = _entries(counts)
-        totals = self.smoothing + np.bincount(before, values, minlength=shape[0])
-        self.transitions = sparse.csr_array((values / totals[before], (before, after)), shape=shape, dtype=np.float32)
+        pairs = counts.tocoo()
+        totals = self.smoothing + np.bincount(pairs.row, pairs.data, minlength=shape[0])
+        shares = pairs.data / totals[pairs.row], (pairs.row, pairs.col)
+        self.transitions = sparse.csr_array(shares, shape=shape, dtype=np.float32)
         self.smoothed = self.smoothing / totals
         counts_of_items = interactions.users_per_item + 1.0
         self.shares = counts_of_items / counts_of_items.sum()
@@ -199,8 +200,9 @@ class ItemKNN(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         roots, blocks = np.sqrt(interactions.users_per_item.astype(np.float64)), []
         for start, common in _co_occurrences(interactions):
-            rows, columns, values = _entries(common)
-            values = values / (roots[start + rows] * roots[columns] + self._shrinkage)
+            pairs = common.tocoo()
+            rows, columns = pairs.row, pairs.col
+            values = pairs.data / (roots[start + rows] * roots[columns] + self._shrinkage)
             others = start + rows != columns
             rows, columns, values = rows[others], columns[others], values[others]
             order = np.lexsort([columns, -values, rows])
@@ -270,9 +272,3 @@ def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, Any]]:
     size = max(1, _BLOCK // max(interactions.num_items, 1))
     for start in range(0, interactions.num_items, size):
         yield start, by_item[start : start + size] @ interactions.matrix
-
-
-def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the rows, columns and values of a CSR array."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return rows, matrix.indices, matrix.data

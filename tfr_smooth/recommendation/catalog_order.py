@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from tfr_smooth import _arguments
+from tfr_smooth.recommendation.ids import listed, places_of
 from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
 # Scores of a block of users, which bounds memory: about 30 bytes each.
@@ -141,17 +142,6 @@ def top_items(
     return TopItems(items, values)
 
 
-def places_of(name: str, ids: Any, known: np.ndarray) -> np.ndarray:
-    """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
-    ids, is_text = _listed(name, ids), known.dtype == object
-    for value in ids:
-        if isinstance(value, str) != is_text or not isinstance(value, (str, int, np.integer)):
-            expected = "strings" if is_text else "integers"
-            raise ValueError(f"`{name}` must be {expected}, as the ids of the training are, got {value!r}.")
-    places = {value: place for place, value in enumerate(known.tolist())}
-    return np.array([places.get(value, -1) for value in ids], np.int64)
-
-
 def history_items(histories: Any, item_ids: np.ndarray) -> np.ndarray:
     """Returns the items of histories, int32 [histories, longest]; -1 for unknown items and after the last one."""
     rows, items, lengths = _flat("histories", histories, item_ids)
@@ -189,16 +179,10 @@ def blocks(count: int, num_items: int) -> Iterator[slice]:
 
 def _flat(name: str, lists: Any, item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the items of lists of ids: their lists and places, -1 for unknown ones, and the lengths of the lists."""
-    lists = [_listed(name, ids) for ids in _listed(name, lists)]
+    lists = [listed(name, ids) for ids in listed(name, lists)]
     lengths = np.array([len(ids) for ids in lists], np.int64)
     places = places_of(name, [value for ids in lists for value in ids], item_ids)
     return np.repeat(np.arange(len(lists)), lengths), places, lengths
-
-
-def _listed(name: str, ids: Any) -> list[Any]:
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise ValueError(f"`{name}` must be a list of ids, got {ids!r}.")
-    return list(ids)
 
 
 def _lists(rows: np.ndarray, items: np.ndarray, count: int, item_ids: np.ndarray) -> Interactions:

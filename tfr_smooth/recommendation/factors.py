@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _serialization
 from tfr_smooth.losses import RankingLoss
-from tfr_smooth.models import Scorer
+from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.catalog_loss import catalog_loss
 from tfr_smooth.recommendation.dense_gather import gather
@@ -27,7 +27,7 @@ _STEPS, _MOMENTUM = 20, 0.9
 
 
 @_serialization.register
-class CatalogFactors(Scorer):
+class CatalogFactors(FeatureScorer):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
     The vectors p and q are factors, one per user and item; or users have the output of an encoder of their latest
@@ -74,24 +74,22 @@ class CatalogFactors(Scorer):
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        self._config: dict[str, Any] = {
-            "num_users": _arguments.integer("num_users", num_users, least=1),
-            "num_items": _arguments.integer("num_items", num_items, least=1),
-            "dim": _arguments.integer("dim", dim, least=1),
-            "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
-            "temperature": _arguments.real("temperature", temperature, above=0.0),
-            "item_bias": _arguments.boolean("item_bias", item_bias),
-            "seed": _arguments.integer("seed", seed, least=0),
-        }
-        self._sequences = _arguments.instance("user_encoder", user_encoder, SequenceEncoder, optional=True)
+        self.num_users = _arguments.integer("num_users", num_users, least=1)
+        self.num_items = _arguments.integer("num_items", num_items, least=1)
+        self.dim = _arguments.integer("dim", dim, least=1)
+        self.similarity = _arguments.choice("similarity", similarity, SIMILARITIES)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.item_bias = _arguments.boolean("item_bias", item_bias)
+        self.seed = _arguments.integer("seed", seed, least=0)
+        self.user_encoder = _arguments.instance("user_encoder", user_encoder, SequenceEncoder, optional=True)
         if user_encoder is not None and user_encoder.size != dim:
             raise ValueError(f"`user_encoder` must return vectors of the size {dim}, `dim`, got {user_encoder.size}.")
         self._users = _Table("users", num_users, dim, 2 * seed, user_encoder)
         self._items = _Table("items", num_items, dim, 2 * seed + 1)
         if item_bias:
             self._items.add_bias()
-        if self._sequences is not None:
-            self._sequences.vectors_of = lambda items: self._normalized(self._items.vectors(items))
+        if self.user_encoder is not None:
+            self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
         self.supports_jit = user_encoder is None
         self.built = True  # the constructor creates all weights
@@ -124,7 +122,7 @@ class CatalogFactors(Scorer):
 
         Time and memory O((users + items) * dim), besides those of the encoders.
         """
-        if self._sequences is None:
+        if self.user_encoder is None:
             self._set_new(self._users, interactions.items_per_user > 0, users or _mean)
         if items is not None:
             self._set_new(self._items, interactions.users_per_item > 0, items)
@@ -147,8 +145,8 @@ class CatalogFactors(Scorer):
         Args:
           interactions: The interactions, with the users and items of the model.
         """
-        if self._sequences is not None:
-            items, _ = interactions.latest(np.arange(interactions.num_users), self._sequences.num_features)
+        if self.user_encoder is not None:
+            items, _ = interactions.latest(np.arange(interactions.num_users), self.user_encoder.num_features)
             self._users.latest.assign(items)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
@@ -167,31 +165,31 @@ class CatalogFactors(Scorer):
             users = tf.cast(inputs, tf.int32)
             scores = self._scores(*self._vectors(users, None))
             return scores if self.transitions is None else scores + self.transitions(self.latest_items(users))
-        if self._sequences is not None:
+        if self.user_encoder is not None:
             # Dropout follows from the number of the step, so that a resumed training has the same.
             step = getattr(getattr(self, "optimizer", None), "iterations", 0) if training else None
-            vectors = self._sequences.outputs(inputs["items"], inputs["segments"], step)
-            flat = self._of_users(tf.reshape(vectors, [-1, self._config["dim"]]))
+            vectors = self.user_encoder.outputs(inputs["items"], inputs["segments"], step)
+            flat = self._of_users(tf.reshape(vectors, [-1, self.dim]))
             return tf.reshape(flat, [-1, inputs["items"].shape[1], flat.shape[1]])
         users, items = tf.cast(inputs["users"], tf.int32), _candidates(inputs["items"])
         return self._scores(*self._vectors(users, items)) + inputs["offsets"]
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **options: Any) -> None:
         """Configures training like Keras's `compile`; sequences need one loss, which `compute_loss` computes."""
-        if self._sequences is not None:
+        if self.user_encoder is not None:
             self._loss, loss = _arguments.instance("loss", loss, RankingLoss), _ComputedLoss()
         super().compile(optimizer, loss, **options)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Returns Keras's loss; each position of a sequence is a list."""
-        if self._sequences is not None:
+        if self.user_encoder is not None:
             y_pred = self._sequence_loss(x, y, y_pred)[tf.newaxis]
             y = tf.zeros_like(y_pred)
         return super().compute_loss(x, y, y_pred, *args, **kwargs)
 
     def _sequence_loss(self, inputs: dict[str, tf.Tensor], following: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
         """Returns the mean loss of the positions of `SequenceBatches` with these vectors."""
-        items, offsets = None, tf.zeros([self._config["num_items"]])
+        items, offsets = None, tf.zeros([self.num_items])
         if "candidates" in inputs:
             items = _candidates(inputs["candidates"])
             is_item = tf.reduce_max(inputs["candidates"], axis=0) >= 0
@@ -199,7 +197,7 @@ class CatalogFactors(Scorer):
         of_items = self._of_items(self._items.vectors(items), items)
         is_position = tf.where(following >= 0)
         users, relevant, weights = (tf.gather_nd(each, is_position) for each in (vectors, following, inputs["weights"]))
-        return catalog_loss(self._loss, users / self._config["temperature"], of_items, relevant, weights, offsets)
+        return catalog_loss(self._loss, users / self.temperature, of_items, relevant, weights, offsets)
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -233,7 +231,7 @@ class CatalogFactors(Scorer):
 
     def item_cosines(self, items: np.ndarray) -> tf.Tensor:
         """Returns the cosines of the vectors of items, [batch], with those of all items: [batch, items]."""
-        vectors = tf.math.l2_normalize(self.item_vectors()[:, : self._config["dim"]], axis=1)
+        vectors = tf.math.l2_normalize(self.item_vectors()[:, : self.dim], axis=1)
         return tf.matmul(tf.gather(vectors, items), vectors, transpose_b=True)
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
@@ -267,11 +265,11 @@ class CatalogFactors(Scorer):
 
         Time O(items * dim) per user and step, memory O(items) per user.
         """
-        if self._sequences is not None:
-            return self._of_users(self._sequences(items))
+        if self.user_encoder is not None:
+            return self._of_users(self.user_encoder(items))
         catalog = self.item_vectors()
-        vectors, users = catalog[:, : self._config["dim"]], self.user_vectors()[:, : self._config["dim"]]
-        relevant = dense_labels(items, self._config["num_items"])
+        vectors, users = catalog[:, : self.dim], self.user_vectors()[:, : self.dim]
+        relevant = dense_labels(items, self.num_items)
         mean = tf.matmul(tf.math.divide_no_nan(relevant, tf.reduce_sum(relevant, axis=1, keepdims=True)), vectors)
         is_empty = tf.reduce_all(relevant == 0.0, axis=1, keepdims=True)
         norm, scale = (tf.reduce_mean(tf.norm(each, axis=1)) for each in (users, vectors))
@@ -283,29 +281,6 @@ class CatalogFactors(Scorer):
             direction = tf.math.l2_normalize(direction + velocity, axis=1)
         typical = tf.math.l2_normalize(tf.reduce_mean(users, axis=0, keepdims=True), axis=1)
         return self._with_last(norm * tf.where(is_empty, typical, direction))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        layers = {"user_encoder": self._sequences, "transitions": self.transitions}
-        configs = {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in layers.items()}
-        return {**self._config, **configs, "name": self.name}
-
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
-        return {}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Does nothing: the constructor creates all weights."""
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CatalogFactors:
-        """Returns the model of `get_config`, with new weights."""
-        encoders = {
-            name: tf.keras.utils.deserialize_keras_object(config[name], custom_objects=custom_objects)
-            for name in ("user_encoder", "transitions")
-            if config.get(name) is not None
-        }
-        return cls(**{**config, **encoders})
 
     def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of users and items, given by their indices; None: of all."""
@@ -321,17 +296,17 @@ class CatalogFactors(Scorer):
         if self._items.bias is None:
             return vectors
         biases = _chosen(tf.convert_to_tensor(self._items.bias)[:, tf.newaxis], items)
-        return tf.concat([vectors, self._config["temperature"] * biases], axis=1)
+        return tf.concat([vectors, self.temperature * biases], axis=1)
 
     def _with_last(self, vectors: tf.Tensor) -> tf.Tensor:
         """Appends the component 1 that multiplies the biases."""
         return vectors if self._items.bias is None else tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)
 
     def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(users, items, transpose_b=True) / self._config["temperature"]
+        return tf.matmul(users, items, transpose_b=True) / self.temperature
 
     def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
-        return tf.math.l2_normalize(vectors, axis=1) if self._config["similarity"] == "cosine" else vectors
+        return tf.math.l2_normalize(vectors, axis=1) if self.similarity == "cosine" else vectors
 
 
 class _Table(tf.keras.layers.Layer):

@@ -45,15 +45,29 @@ def ids_after(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def indices_of(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
     """Returns the places of ids, int64 [ids], and raises a `ValueError` for an unknown one."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise ValueError(f"`{what}s` must be a list of ids, got {ids!r}.")
-    places = {value: place for place, value in enumerate(known.tolist())}
-    indices = []
+    ids = listed(f"{what}s", ids)
+    places = places_of(f"{what}s", ids, known)
+    if (places < 0).any():
+        raise ValueError(f"`{what}s` must be known ids, got {ids[(places < 0).argmax()]!r}.")
+    return places
+
+
+def places_of(name: str, ids: Any, known: np.ndarray) -> np.ndarray:
+    """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
+    ids, is_text = listed(name, ids), known.dtype == object
     for value in ids:
-        if value not in places:
-            raise ValueError(f"`ids` must be ids of {what}s, got {value!r}, which is unknown.")
-        indices.append(places[value])
-    return np.array(indices, np.int64)
+        if isinstance(value, str) != is_text or not isinstance(value, (str, int, np.integer)):
+            expected = "strings" if is_text else "integers"
+            raise ValueError(f"`{name}` must be {expected}, as the ids of the training are, got {value!r}.")
+    places = {value: place for place, value in enumerate(known.tolist())}
+    return np.array([places.get(value, -1) for value in ids], np.int64)
+
+
+def listed(name: str, ids: Any) -> list[Any]:
+    """Returns ids as a list."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ValueError(f"`{name}` must be a list of ids, got {ids!r}.")
+    return list(ids)
 
 
 def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int) -> str:

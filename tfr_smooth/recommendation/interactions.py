@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments, _extras
-from tfr_smooth.recommendation.events import checked_events, checked_numbers, merged
+from tfr_smooth.recommendation.events import checked_numbers, merged
 from tfr_smooth.recommendation.ids import checked_ids, ids_from_arrays, ids_to_arrays, indices_of
 
 with _extras.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
     from scipy import sparse as sparse
-
-# The fields of `Interactions` with numbers of pairs or events, which may be None.
-_OPTIONAL = ("times", "weights", "events", "event_times", "event_weights")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -26,7 +23,7 @@ class Interactions:
 
     Models, evaluation and batches number users and items from 0; `user_ids` and `item_ids` contain their ids. The
     matrix has one entry per pair of a user and an item. With times or an order, a pair has one or more events, such as
-    repeated purchases, all of which are in the sequence of the user.
+    repeated purchases, all of which are in the sequence of the user, as `from_dataframe` and `read_lists` return them.
 
     Args:
       matrix: [users, items], a SciPy sparse array or matrix, or a dense array, of finite numbers. Values other than 0
@@ -34,15 +31,10 @@ class Interactions:
       user_ids: The id of each user, [users], unique integers or strings. None: 0, 1, ...
       item_ids: The id of each item, [items], unique integers or strings, but not -1 or "", which pad lists of items.
         None: 0, 1, ...
-      times: The time of each interaction, of its latest event, for sequences, splits by time and decay: [interactions],
+      times: The time of each interaction, for sequences, splits by time and decay: [interactions],
         finite numbers in the order of `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in
         each row. None: no times.
       weights: The weight of each interaction, > 0, in the same order: the label of the item in losses. None: 1.
-      events: The order of the events, [events]: the place of the pair of each event in `matrix.indices`, user by user,
-        the latest event of a user last. Each pair has at least one event. None: one event per pair, in the order of
-        `times`, or no order without times.
-      event_times: The time of each event, if pairs repeat and there are times.
-      event_weights: The weight of each event, if pairs repeat and there are weights. That of a pair is their sum.
       duplicates: Number of further interactions of the same user and item that a reader merged into one pair.
       below_rating: Number of interactions that a reader dropped because of a low rating.
 
@@ -50,14 +42,15 @@ class Interactions:
       matrix: float32 `scipy.sparse.csr_array` [users, items] of ones, with sorted indices.
       user_ids: int64 [users], or strings as objects.
       item_ids: int64 [items], or strings as objects.
-      times: float64 [interactions], or None.
-      weights: float64 [interactions], or None.
-      events: int64 [events], or None if there is no order.
-      event_times: float64 [events], or None.
-      event_weights: float64 [events], or None.
+      times: float64 [interactions], those of the latest events, or None.
+      weights: float64 [interactions], the sums over the events, or None.
+      events: int64 [events], the place of the pair of each event in `matrix.indices`, user by user, the latest event of
+        a user last; None if there is no order.
+      event_times: float64 [events], or None unless pairs repeat and there are times.
+      event_weights: float64 [events], or None unless pairs repeat in an order and there are weights.
 
     Raises:
-      ValueError: If the matrix, the ids, the times, the weights or the events are invalid.
+      ValueError: If the matrix, the ids, the times or the weights are invalid.
 
     Memory: 8 bytes per interaction, and 8 more each for times, weights and the order. If pairs repeat, 8 bytes each per
     event for times, weights and the order.
@@ -76,11 +69,11 @@ class Interactions:
     item_ids: Any = None
     times: Any = None
     weights: Any = None
-    events: Any = None
-    event_times: Any = None
-    event_weights: Any = None
     duplicates: int = 0
     below_rating: int = 0
+    events: Any = dataclasses.field(default=None, init=False)
+    event_times: Any = dataclasses.field(default=None, init=False)
+    event_weights: Any = dataclasses.field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Brings the fields into one form and checks them."""
@@ -95,21 +88,18 @@ class Interactions:
         is_canonical = matrix.has_canonical_format
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        for name in ("times", "weights", "events"):
+        for name in ("times", "weights"):
             if getattr(self, name) is None:
                 continue
-            if name != "events":
-                object.__setattr__(self, name, checked_numbers(name, getattr(self, name), stored))
+            object.__setattr__(self, name, checked_numbers(name, getattr(self, name), stored))
             if not is_canonical or matrix.nnz != stored:
                 raise ValueError(f"`matrix` must be in CSR format with ascending indices and no zeros for `{name}`.")
         matrix.data = np.ones_like(matrix.data)
         object.__setattr__(self, "matrix", matrix)
         for name, count in (("user_ids", self.num_users), ("item_ids", self.num_items)):
             object.__setattr__(self, name, checked_ids(name, getattr(self, name), count))
-        users, _, times, weights = self.pairs()
-        events = checked_events(users, times, weights, self.events, self.event_times, self.event_weights)
-        for name, values in zip(("events", "event_times", "event_weights"), events, strict=True):
-            object.__setattr__(self, name, values)
+        if self.times is not None:
+            object.__setattr__(self, "events", np.lexsort([self.times, self.pairs()[0]]))
 
     @property
     def num_users(self) -> int:
@@ -227,7 +217,7 @@ class Interactions:
         """
         count = _arguments.integer("count", count, least=1)
         self.check_order("interactions", "latest")
-        rows = self._in_time[self.checked_users(users)]
+        rows = self._in_order[self.checked_users(users)]
         return _at(rows, rows.indptr[1:, np.newaxis] + np.arange(-count, 0))
 
     def sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -250,11 +240,11 @@ class Interactions:
           ([5, 6, 5, 6], [1.0, 1.0, 1.0, 1.0], [0, 3, 4])
         """
         self.check_order("interactions", "sequences")
-        rows = self._in_time
+        rows = self._in_order
         return rows.indices.astype(np.int32), rows.data, rows.indptr.astype(np.int64)
 
     @functools.cached_property
-    def _in_time(self) -> Any:
+    def _in_order(self) -> Any:
         """The weights of the events as a CSR array whose rows are in order of time, with repeated items."""
         users, items, _, weights = self.event_table()
         weights = np.ones(len(items), np.float32) if weights is None else weights.astype(np.float32)
@@ -293,10 +283,7 @@ class Interactions:
         Raises:
           ValueError: If an index is not one of a user.
         """
-        rows = self.rows(users)
-        mask = np.zeros(rows.shape, bool)
-        mask[np.repeat(np.arange(len(mask)), np.diff(rows.indptr)), rows.indices] = True
-        return mask
+        return self.rows(users).astype(bool).toarray()
 
     def checked_users(self, users: Any) -> np.ndarray:
         """Returns indices of users as an array of integers, and raises a `ValueError` for others."""
@@ -357,20 +344,22 @@ class Interactions:
         """
         half_life = _arguments.real("half_life", half_life, above=0.0)
         self.check_order("interactions", "decayed", times=True)
-        _, _, times, weights = self.event_table()
+        users, items, times, weights = self.event_table()
         factors = 0.5 ** ((self.times.max(initial=-np.inf) - times) / half_life)
         least = np.finfo(np.float32).tiny
         decayed = np.maximum(factors if weights is None else weights * factors, least)
         if weights is None:
             shares = merged(np.maximum, self.events, decayed) / merged(np.add, self.events, decayed)
             decayed = np.maximum(decayed * shares[self.events], least)
-        of_events = decayed if len(decayed) > self.num_interactions else None
-        return dataclasses.replace(self, weights=merged(np.add, self.events, decayed), event_weights=of_events)
+        counts: dict[str, Any] = {"duplicates": self.duplicates, "below_rating": self.below_rating}
+        return from_pairs(users, items, self.user_ids, self.item_ids, times, decayed, **counts)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the content as arrays of integers and numbers, as `from_arrays` takes them."""
-        arrays = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
-        arrays |= {name: getattr(self.matrix, name).astype(np.int64) for name in ("indices", "indptr")}
+        _, items, times, weights = self.event_table()
+        arrays = {"items": items, "indptr": self._in_order.indptr.astype(np.int64)}
+        arrays |= {"ordered": np.array(self.events is not None)}
+        arrays |= {name: values for name, values in (("times", times), ("weights", weights)) if values is not None}
         for name in ("user_ids", "item_ids"):
             arrays |= ids_to_arrays(name, getattr(self, name))
         return arrays
@@ -378,15 +367,15 @@ class Interactions:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
         """Returns the interactions of `arrays`; raises a `ValueError` if these do not fit together."""
-        indices, indptr = arrays["indices"], arrays["indptr"]
+        items, indptr = arrays["items"], arrays["indptr"]
         ids = {name: ids_from_arrays(name, arrays) for name in ("user_ids", "item_ids")}
         shape = len(ids["user_ids"]), len(ids["item_ids"])
-        matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=shape)
-        matrix.check_format()
-        if indptr[-1] != len(indices):
-            raise ValueError(f"`indptr` must end with the {len(indices)} interactions, got {indptr[-1]}.")
-        optional: dict[str, Any] = {name: arrays.get(name) for name in _OPTIONAL}
-        return cls(matrix, ids["user_ids"], ids["item_ids"], **optional)
+        sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=shape).check_format()
+        if indptr[-1] != len(items):
+            raise ValueError(f"`indptr` must end with the {len(items)} events, got {indptr[-1]}.")
+        users = np.repeat(np.arange(shape[0]), np.diff(indptr))
+        values = (arrays.get(name) for name in ("times", "weights"))
+        return from_pairs(users, items, *ids.values(), *values, ordered=bool(arrays["ordered"]))
 
     def pairs(self) -> tuple[Any, ...]:
         """Returns the users and items of the pairs, their times and their weights."""
@@ -437,19 +426,22 @@ def from_pairs(
     keys, places = np.unique(users * len(item_ids) + items, return_inverse=True)
     rows, columns = np.divmod(keys, max(len(item_ids), 1))
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
-    fields: dict[str, Any] = dict(counts)
+    fields: dict[str, Any] = {}
     order = np.lexsort([users] if times is None else [times, users])
     is_ordered = ordered or times is not None
     if is_ordered:
         fields["events"] = places[order]
     for name, merge, values in (("times", np.maximum, times), ("weights", np.add, weights)):
         if values is not None:
-            fields[name] = merged(merge, places, values)
+            numbers = checked_numbers(name, values, len(places), "event")
+            fields[name] = merged(merge, places, numbers)
             if is_ordered and len(keys) < len(places):
-                fields[f"event_{name}"] = values[order]
+                fields[f"event_{name}"] = numbers[order]
     shape = len(user_ids), len(item_ids)
     matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
-    return Interactions(matrix, user_ids, item_ids, **fields)
+    interactions = Interactions(matrix, user_ids, item_ids, **counts)
+    vars(interactions).update(fields)  # which are checked, and in the order of the matrix
+    return interactions
 
 
 def counted(number: int, noun: str) -> str:

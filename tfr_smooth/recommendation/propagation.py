@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _serialization
 from tfr_smooth.recommendation.dense_gather import gather
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions, sparse
@@ -41,7 +42,7 @@ class PropagatedFactors(CatalogFactors):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments except the interactions."""
-        return {**super().get_config(), "propagation_layers": self._num_layers}
+        return {**_serialization.arguments_of(self, of=CatalogFactors), "propagation_layers": self._num_layers}
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of users, or of all users."""
@@ -53,7 +54,7 @@ class PropagatedFactors(CatalogFactors):
 
     def without_graph(self) -> CatalogFactors:
         """Returns a model with the same vectors as its factors."""
-        model = CatalogFactors.from_config(super().get_config())
+        model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogFactors))
         biases = self.get_weights()[2:]  # after the factors of users and items
         model.set_weights([table.numpy() for table in self._propagated()] + biases)
         return model

@@ -8,8 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.column_values import is_date, is_number, is_text
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
 
@@ -72,11 +77,11 @@ def from_dataframe(
 
     Args:
       *frames: The parts of a data set, such as a training and a test frame, which share the numbers of users and items:
-        pandas DataFrames, or tables with a `to_pandas` method.
+        tables of pandas, Polars, PyArrow or DuckDB, or with the Arrow PyCapsule interface.
       user: The column of the users' ids, integers or strings.
       item: The column of the items' ids, integers or strings.
       rating: The column of ratings, used only with `least_rating`.
-      time: The column of times, numbers or timestamps. Equal times are in the order of the rows. None: no times, and no
+      time: The column of times, numbers or dates. Equal times are in the order of the rows. None: no times, and no
         order.
       weight: The column of weights > 0; see `Interactions`. None: no weights.
       least_rating: The lowest rating of an interaction; pairs with a lower one are dropped. None keeps all pairs.
@@ -107,12 +112,8 @@ def from_dataframe(
     sources = []
     for number, frame in enumerate(frames):
         name = "frame" if len(frames) == 1 else f"frame {number}"
-        if not hasattr(frame, "iloc"):
-            if not hasattr(frame, "to_pandas"):
-                expected = "a pandas DataFrame or a table with a `to_pandas` method"
-                raise ValueError(f"`{name}` must be {expected}, got {type(frame).__name__}.")
-            frame = frame.to_pandas()
-        sources.append(_frame_pairs(name, frame, (user, item), rating, (time, weight), least_rating, tables))
+        columns = (user, item), rating, (time, weight)
+        sources.append(_frame_pairs(name, checks.as_arrow(frame), *columns, least_rating, tables))
     return joined(sources, *tables)
 
 
@@ -153,7 +154,7 @@ def _file_pairs(paths: Sequence[str], users: IdTable, items: IdTable) -> Source:
 
 def _frame_pairs(
     name: str,
-    frame: Any,
+    frame: pa.Table,
     ids: tuple[str, str],
     rating: str | None,
     values: tuple[str | None, str | None],
@@ -162,7 +163,7 @@ def _frame_pairs(
 ) -> Source:
     """Returns the events of the rows of a DataFrame; `name` is that of the frame in messages."""
     kept = np.ones(len(frame), bool)
-    if least_rating is not None:
+    if least_rating is not None and rating is not None:
         kept = _numbers(name, frame, rating) >= least_rating
     rows = np.flatnonzero(kept)
     users, items = (_ids(name, frame, column, rows, table) for column, table in zip(ids, tables, strict=True))
@@ -173,46 +174,43 @@ def _frame_pairs(
         order = np.argsort(exact, kind="stable")
         rows, users, items, exact = rows[order], users[order], items[order], exact[order]
         weights = None if weights is None else weights[order]
-        is_timestamp = frame[values[0]].dtype.kind == "M"
-        times = exact / 1e9 if is_timestamp else exact.astype(np.float64)
+        times = exact / 1e9 if is_date(frame[values[0]].type) else exact.astype(np.float64)
     dropped = len(kept) - len(rows)
     return Source(name, users, items, times, weights, False, dropped, lambda event: f"{name}, row {rows[event]}")
 
 
-def _column(name: str, frame: Any, column: str | None) -> Any:
-    if column not in frame.columns:
-        raise ValueError(f"{name}: no column {column!r} among {list(frame.columns)}")
-    values = frame[column]
-    missing = values.isna().to_numpy(bool)
-    if missing.any():
-        raise ValueError(f"{name}, row {missing.argmax()}: column {column!r} has no value")
-    return values
+def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
+    """Returns the known values of a column, and its name for messages."""
+    if column not in frame.column_names:
+        raise ValueError(f"{name}: no column {column!r} among {frame.column_names}")
+    where, values = Where(f"{name}: column {column!r}"), frame[column].combine_chunks()
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "known values", values)
+    return where, values
 
 
-def _numbers(name: str, frame: Any, column: str | None) -> np.ndarray:
-    """Returns integers, nanoseconds of timestamps, or float64."""
-    values = _column(name, frame, column)
-    if values.dtype.kind == "M":
-        return values.to_numpy("datetime64[ns]").astype(np.int64)
-    if values.dtype.kind in "iu":
-        return values.to_numpy(np.int64 if values.dtype.kind == "i" else np.uint64)
-    try:
-        numbers = values.to_numpy(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: column {column!r} must have numbers, got {values.dtype}") from None
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name}, row {(~np.isfinite(numbers)).argmax()}: column {column!r} is not finite")
-    return numbers
+def _numbers(name: str, frame: pa.Table, column: str) -> np.ndarray:
+    """Returns integers, nanoseconds of dates and times, or float64."""
+    where, values = _column(name, frame, column)
+    if is_date(values.type):
+        values = values.cast(pa.timestamp("ns")).cast(pa.int64())
+    elif not is_number(values.type):
+        raise ValueError(f"{where} must be numbers or times, got the type {values.type}.")
+    elif not pa.types.is_integer(values.type):
+        values = values.cast(pa.float64())
+        checks.refuse_where(pc.invert(pc.is_finite(values)), where, "finite numbers", values)
+    return values.to_numpy(zero_copy_only=False)
 
 
-def _ids(name: str, frame: Any, column: str, rows: np.ndarray, table: IdTable) -> np.ndarray:
-    codes, values = _column(name, frame, column).iloc[rows].factorize()
-    numbers = np.empty(len(values), np.int64)
-    for code, value in enumerate(values.tolist()):
+def _ids(name: str, frame: pa.Table, column: str, rows: np.ndarray, table: IdTable) -> np.ndarray:
+    """Returns the numbers of the ids of rows."""
+    where, values = _column(name, frame, column)
+    if not (pa.types.is_integer(values.type) or is_text(values.type)):
+        raise ValueError(f"{where} must be integers or strings, got the type {values.type}.")
+    codes, numbers = values.take(pa.array(rows)).dictionary_encode(), []
+    for code, value in enumerate(codes.dictionary.to_pylist()):
         try:
-            if isinstance(value, bool) or not isinstance(value, (int, str)):
-                raise ValueError(f"column {column!r} must have integers or strings, got {value!r}")
-            numbers[code] = table.number(value)
+            numbers.append(table.number(value))
         except ValueError as error:
-            raise ValueError(f"{name}, row {rows[(codes == code).argmax()]}: {error}") from None
-    return numbers[codes]
+            raise ValueError(f"{name}, row {rows[pc.index(codes.indices, code).as_py()]}: {error}") from None
+    return np.array(numbers, np.int64)[codes.indices.to_numpy()]

@@ -19,7 +19,7 @@ from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.ids import ids_after, indices_of
+from tfr_smooth.recommendation.ids import ids_after, indices_of, places_of
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import RecommenderTraining
 
@@ -363,7 +363,7 @@ class Recommender(Estimator):
             raise ValueError("One of `users` and `histories` must be given, got both.")
         if histories is not None:
             return catalog_order.history_items(histories, known.item_ids)
-        return np.arange(known.num_users) if users is None else catalog_order.places_of("users", users, known.user_ids)
+        return np.arange(known.num_users) if users is None else places_of("users", users, known.user_ids)
 
     def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
         scores, model = self._vectors(asked) @ catalog.T, self.model_
@@ -382,7 +382,7 @@ class Recommender(Estimator):
             vectors = model.user_vectors(tf.constant(np.maximum(asked, 0), tf.int32)).numpy()
             if (asked < 0).any():
                 vectors[asked < 0] = model.history_vectors(tf.constant([[-1]]))
-        return vectors / model.get_config()["temperature"]
+        return vectors / model.temperature
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _serialization
@@ -13,7 +12,7 @@ from tfr_smooth.recommendation.dense_gather import gather
 
 
 @_serialization.register
-class SequenceEncoder(tf.keras.layers.Layer):
+class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Maps the latest items of a user, in order of time, to the user's vector: SASRec's network with one head.
 
     With the vectors $q_i$ of the items $i_1, \dots, i_L$ in the catalog, $X_t = \sqrt{d} \, q_{i_t}$, and each block is
@@ -56,9 +55,7 @@ class SequenceEncoder(tf.keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
-        self.size, self.num_features, self._dropout, self._seed = size, num_features, dropout, seed
-        self._own: dict[str, Any] = {"size": size, "num_features": num_features}
-        self._own |= {"blocks": blocks, "dropout": dropout, "seed": seed}
+        self.size, self.num_features, self.blocks, self.dropout, self.seed = size, num_features, blocks, dropout, seed
         seeds = iter(range((1 + 4 * blocks) * seed, (1 + 4 * blocks) * (seed + 1)))
         initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=next(seeds))
         self.start = self.add_weight(name="start", shape=(1, size), initializer=initializer)
@@ -76,9 +73,6 @@ class SequenceEncoder(tf.keras.layers.Layer):
         for layer in [*self.norms, *self.dense]:
             layer.build((None, None, size))
         self.built = True  # the constructor creates all weights
-
-    def learn(self, features: np.ndarray) -> None:
-        """Does nothing: items need no statistics."""
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
@@ -102,12 +96,12 @@ class SequenceEncoder(tf.keras.layers.Layer):
         drops = iter(range(len(self.norms)))
 
         def dropped(values: tf.Tensor) -> tf.Tensor:
-            place = self._seed * len(self.norms) + next(drops)
-            if step is None or not self._dropout:
+            place = self.seed * len(self.norms) + next(drops)
+            if step is None or not self.dropout:
                 return values
             # No layer: with Keras 2, its state is in no checkpoint.
             seed = tf.stack([tf.cast(step, tf.int64), place])
-            return tf.nn.experimental.stateless_dropout(values, self._dropout, seed)
+            return tf.nn.experimental.stateless_dropout(values, self.dropout, seed)
 
         shape = tf.shape(items)
         rows, length = shape[0], shape[1]
@@ -126,10 +120,6 @@ class SequenceEncoder(tf.keras.layers.Layer):
             hidden += dropped(mix(tf.matmul(attention, values)))
             hidden += dropped(contract(tf.nn.relu(expand(self.norms[2 * block + 1](hidden)))))
         return self.norms[-1](hidden)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), **self._own}
 
 
 def to_end(items: tf.Tensor) -> tf.Tensor:

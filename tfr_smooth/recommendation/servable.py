@@ -62,7 +62,7 @@ class Servable(tf.Module):
         self._topn, self._exclude_seen = topn, exclude_seen
         # In a function: with the model itself, Keras would also save all of its functions.
         self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.variables)
-        self._temperature = model.get_config()["temperature"]
+        self._temperature = model.temperature
         items = tf.TensorSpec([None, None], tf.int32)
         self._history_vectors = tf.function(model.history_vectors, input_signature=[items])  # traced once
         self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, models
+from tfr_smooth import _arguments
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
 from tfr_smooth.data.reading import checks
-from tfr_smooth.models.normalization import Quantiles
+from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
 _EMBEDDING_DIM = 16
@@ -102,7 +102,7 @@ def _read(
     return order, Table(list(columns), TableFeatures(columns)(column_arrays(found, columns)).numpy())
 
 
-class TableEncoder(tf.keras.Model):
+class TableEncoder(EncodedScorer):
     """Maps the features of a table to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
@@ -114,16 +114,16 @@ class TableEncoder(tf.keras.Model):
     def __init__(self, table: Table, network: tf.keras.layers.Layer, seed: int) -> None:
         super().__init__(dtype="float32")
         layer = TableFeatures(table.columns)
-        self._table, self._spans, self._network, self._seed = table, layer.vectors, network, seed
-        others = {first + place for first, length, *_ in [*layer.embeddings, *layer.vectors] for place in range(length)}
-        self._numbers = [place for place in range(layer.num_features) if place not in others]
-        self._quantiles, self._embeddings = None, None
-        if self._numbers:
-            self._quantiles = Quantiles()
-            self._quantiles.build((None, None, len(self._numbers)))
-            self._quantiles.learn([table.values[:, self._numbers].astype(np.float64)])
-        if layer.embeddings:
-            self._embeddings = models.Embeddings(layer.embeddings, dim=_EMBEDDING_DIM, seed=seed)
+        self._table, self._network, self._seed = table, network, seed
+        self._config = {"normalization": "quantiles", "embeddings": layer.embeddings, "vectors": layer.vectors}
+        self._config["embedding_dim"] = _EMBEDDING_DIM
+        self.set_encoding(seed)
+        self.build((None, None, layer.num_features))
+        if self.normalizer is not None:
+            self.normalizer.learn([table.values[:, self._numbers].astype(np.float64)])
+
+    def build_network(self, width: int) -> None:
+        """Does nothing: the network creates its weights in its first call."""
 
     def learned(self, vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:
         """Learns the directions of vectors, by their cosines, from the features of their rows.
@@ -147,10 +147,4 @@ class TableEncoder(tf.keras.Model):
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
         """Returns the vectors [rows, size]."""
-        parts = [features[:, first : first + length] for first, length in self._spans]
-        if self._quantiles is not None:
-            numbers = tf.gather(features, self._numbers, axis=1)
-            parts.append(self._quantiles.normalize(numbers, tf.ones_like(numbers, tf.bool)))
-        if self._embeddings is not None:
-            parts.append(self._embeddings(features))
-        return self._network(tf.concat(parts, axis=1))
+        return self._network(self.encode(features[tf.newaxis])[0])

@@ -12,7 +12,7 @@ from tfr_smooth.recommendation.sequences import to_end
 
 
 @_serialization.register
-class Transitions(tf.keras.layers.Layer):
+class Transitions(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """Log-probabilities of a `MarkovChain` for all items, given the items of users in order.
 
     Args:
@@ -30,8 +30,8 @@ class Transitions(tf.keras.layers.Layer):
         self, *, num_items: int, num_entries: int, order: int, decay: float, weight: float, **kwargs: Any
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
-        self._own: dict[str, Any] = {"num_items": num_items, "num_entries": num_entries}
-        self._own |= {"order": order, "decay": decay, "weight": weight}
+        self.num_items, self.num_entries = num_items, num_entries
+        self.order, self.decay, self.weight = order, decay, weight
         options: dict[str, Any] = {"initializer": "zeros", "trainable": False}
         self.starts = self.add_weight(name="starts", shape=(num_items + 1,), dtype="int32", **options)
         self.following = self.add_weight(name="following", shape=(num_entries,), dtype="int32", **options)
@@ -51,12 +51,11 @@ class Transitions(tf.keras.layers.Layer):
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns float32 [batch, items], given indices of items, int32 [batch, any], in order; below 0 for none."""
-        order, num_items = self._own["order"], self._own["num_items"]
-        latest = to_end(items)[:, -order:]
+        num_items, latest = self.num_items, to_end(items)[:, -self.order :]
         length = tf.shape(latest)[1]
         places = tf.where(latest >= 0)
         users, item = places[:, 0], tf.gather_nd(latest, places)
-        weights = self._own["decay"] ** tf.cast(tf.cast(length, tf.int64) - 1 - places[:, 1], tf.float32)
+        weights = self.decay ** tf.cast(tf.cast(length, tf.int64) - 1 - places[:, 1], tf.float32)
         starts = tf.convert_to_tensor(self.starts)
         entries = tf.ragged.range(tf.gather(starts, item), tf.gather(starts, item + 1))
         known, count = entries.value_rowids(), tf.shape(latest, tf.int64)[0]
@@ -67,8 +66,4 @@ class Transitions(tf.keras.layers.Layer):
         smoothed = weights * tf.gather(tf.convert_to_tensor(self.smoothed), item)
         total, rest = (tf.math.unsorted_segment_sum(each, users, count)[:, tf.newaxis] for each in (weights, smoothed))
         rest = tf.where(total > 0.0, rest, 1.0) * tf.convert_to_tensor(self.shares)
-        return self._own["weight"] * tf.math.log((found + rest) / tf.where(total > 0.0, total, 1.0))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), **self._own}
+        return self.weight * tf.math.log((found + rest) / tf.where(total > 0.0, total, 1.0))

@@ -7,12 +7,11 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tfr_smooth import _files, _keras
-from tfr_smooth._printable import markdown
 from tfr_smooth._version import __version__
 
 _JSON = os.path.join("assets.extra", "model_card.json")  # in the directory of the version
@@ -25,17 +24,15 @@ _ENTRIES = ("description", "data", "training", "loss", "metrics")
 
 
 def write(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
-    """Writes a model card as model_card.json and model_card.md in assets.extra, which is created.
+    """Writes a model card as model_card.json in assets.extra, which is created.
 
     Args:
       folder: The directory of the version.
-      card: The given entries. Those of `_ENTRIES` that are missing are marked as not given.
+      card: The given entries. Those of `_ENTRIES` that are missing are null.
       **details: Further entries by name, before the given ones.
     """
-    content = complete(card, **details)
     (folder / _JSON).parent.mkdir()
-    _files.write_text(folder / _JSON, [to_json(content)])
-    _files.write_text((folder / _JSON).with_suffix(".md"), [to_markdown(content)])
+    _files.write_text(folder / _JSON, [to_json(complete(card, **details))])
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -72,36 +69,6 @@ def software() -> dict[str, str]:
 def to_json(content: Mapping[str, Any]) -> str:
     """Returns the card as JSON."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def to_markdown(content: Mapping[str, Any]) -> str:
-    """Returns the card as Markdown: one section per entry, with a table for nested values."""
-    lines = ["# Model card", ""]
-    for name, value in content.items():
-        lines += [f"## {name.replace('_', ' ').capitalize()}", "", *_section(value), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _section(value: Any) -> Iterator[str]:
-    rows = list(value.values()) if isinstance(value, dict) else value
-    if isinstance(rows, list) and rows and all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
-        names = list(value) if isinstance(value, dict) else range(len(rows))
-        yield from _table(["", *rows[0]], [[name, *row.values()] for name, row in zip(names, rows, strict=True)])
-    elif isinstance(value, dict):
-        yield from _table(["", ""], [[name, inner] for name, inner in value.items()])
-    else:
-        yield from ["not given"] if value is None else map(_text, str(value).splitlines())
-
-
-def _table(heads: list[str], rows: list[list[Any]]) -> Iterator[str]:
-    for row in (heads, ["---"] * len(heads), *rows):
-        yield "| " + " | ".join(map(_text, row)) + " |"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{_text(name)}: {_text(inner)}" for name, inner in value.items())
-    return markdown(value)
 
 
 def _plain(value: Any) -> Any:

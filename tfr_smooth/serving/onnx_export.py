@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,6 +17,7 @@ from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import make_servable
+from tfr_smooth.serving.versions import quiet
 
 _OPSET = 17
 _INNER = "model/"  # starts the names of tensors, which are then none of columns
@@ -75,10 +74,10 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
-    servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
+    servable, _ = make_servable(model, inputs, topn=None, serving_default=None)
     search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
     search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
-    with _quiet("tf2onnx"), _quiet("tensorflow"):  # traces of what is refused below
+    with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below
         proto, _ = tf2onnx.convert.from_function(servable.rank, [], opset=_OPSET, custom_op_handlers=search)
     unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
     if unknown:
@@ -89,18 +88,6 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     onnx.checker.check_model(proto, full_check=True)
     _files.write_bytes(path, [proto.SerializeToString()])
     return Path(path)
-
-
-@contextlib.contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Drops the log of a package."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 class _Lookup(NamedTuple):

@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import tensorflow as tf
-
 from tfr_smooth import _arguments, _files
 
 _MODEL = "saved_model.pb"
@@ -77,7 +75,7 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
                 raise FileExistsError(target)
             with _files.replacing(target, overwrite=False) as unfinished:
                 unfinished.mkdir()
-                with _quiet():
+                with quiet("tensorflow", logging.WARNING):  # which logs the path of the unfinished directory
                     write(unfinished, number)
             return target
         except OSError as error:
@@ -89,11 +87,11 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hides what TensorFlow logs about a SavedModel: the path of the unfinished directory."""
-    log = tf.get_logger()
+def quiet(package: str, least: int = logging.CRITICAL + 1) -> Iterator[None]:
+    """Hides what a package logs below a level."""
+    log = logging.getLogger(package)
     level = log.level
-    log.setLevel(max(level, logging.WARNING))
+    log.setLevel(max(level, least))
     try:
         yield
     finally:

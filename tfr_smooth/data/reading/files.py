@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import tensorflow as tf
 from pyarrow import csv, fs
 from typing_extensions import Unpack
 
@@ -49,7 +48,6 @@ def read_files(
     query: str,
     stack: bool = False,
     format: str | None = None,
-    filesystem: Any = None,
     cache_dir: str | os.PathLike[str] | None = None,
     **roles: Unpack[RoleNames],
 ) -> Lists:
@@ -67,7 +65,6 @@ def read_files(
       stack: Whether to store the features as one column "features".
       format: "parquet", "feather" (Arrow IPC), "csv" or "tsv". None takes that of the ending of the (first) file, such
         as .parquet, .pq, .feather, .arrow, .csv and .tsv, possibly followed by .gz, .bz2 or .lz4.
-      filesystem: A file system of pyarrow or fsspec. None uses that of the paths.
       cache_dir: The cache folder, as for `read_letor`.
       **roles: The columns of other roles, as for `from_table`.
 
@@ -92,7 +89,7 @@ def read_files(
     if format is not None:
         _arguments.choice("format", format, sorted({*_FORMATS.values()}))
     _arguments.boolean("stack", stack)
-    files = _dataset(paths, format, filesystem)
+    files = _dataset(paths, format)
     is_csv = files.format.default_extname == "csv"
     types = csv_types.initial(files) if is_csv else _types(files)
     chosen = Roles.of(list(filter(None, types)), query=query, **roles)  # CSV files of pandas have row labels named "".
@@ -143,19 +140,18 @@ def _types(files: arrow_dataset.FileSystemDataset) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _dataset(source: FilePattern, format: str | None, filesystem: Any) -> arrow_dataset.FileSystemDataset:
+def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSystemDataset:
     """Opens paths, patterns and folders."""
     from pyarrow import dataset as arrow_dataset  # imports pandas if it can
 
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
-    paths: list[str] = []
+    filesystem, paths = fs.LocalFileSystem(), []
     for path in [os.fspath(path) for path in sources]:
-        if filesystem is None and "://" in path:
+        if "://" in path:
             filesystem, path = fs.FileSystem.from_uri(path)
-        if filesystem is None:
-            paths += [path] if tf.io.gfile.isdir(path) else expand_paths(path, "paths")
-        else:
             paths += _matches(filesystem, path)
+        else:
+            paths += [path] if os.path.isdir(path) else expand_paths(path, "paths")
     format = format or _format_of(paths[0], filesystem)
     tabs = csv.ParseOptions(delimiter="\t")
     kind = arrow_dataset.CsvFileFormat(parse_options=tabs) if format == "tsv" else format
@@ -166,11 +162,10 @@ def _dataset(source: FilePattern, format: str | None, filesystem: Any) -> arrow_
         raise ValueError(f"`paths` must be readable as {format}, got {paths}: {error}") from None
 
 
-def _format_of(path: str, filesystem: Any) -> str:
+def _format_of(path: str, filesystem: fs.FileSystem) -> str:
     """Returns the format of a file by its ending, or of a file in a folder."""
-    handler = _handler(filesystem)
-    if handler.get_file_info(path).type == fs.FileType.Directory:
-        infos = handler.get_file_info(fs.FileSelector(path, recursive=True))
+    if filesystem.get_file_info(path).type == fs.FileType.Directory:
+        infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
         path = next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)
     root, ending = os.path.splitext(path)
     ending = os.path.splitext(root)[1] if ending in _COMPRESSED else ending
@@ -180,18 +175,12 @@ def _format_of(path: str, filesystem: Any) -> str:
     return _FORMATS[ending[1:]]
 
 
-def _handler(filesystem: Any) -> fs.FileSystem:
-    if filesystem is None:
-        return fs.LocalFileSystem()
-    return filesystem if isinstance(filesystem, fs.FileSystem) else fs.PyFileSystem(fs.FSSpecHandler(filesystem))
-
-
-def _matches(filesystem: Any, pattern: str) -> list[str]:
+def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
     """Returns the files of a file system that match a pattern."""
     if not _PATTERN.search(pattern):
         return [pattern]
     folder = pattern[: _PATTERN.search(pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
-    infos = _handler(filesystem).get_file_info(fs.FileSelector(folder, recursive=True))
+    infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
     matches = sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
     if not matches:
         raise ValueError(f"`paths` must match files, got {pattern!r}, which matches none.")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,30 +20,24 @@ from tfr_smooth.data.reading.records import VALUE_LISTS, compression, elwc_messa
 _QUERIES_AT_ONCE = 256
 
 
-def write_records(
-    lists: Lists, path: str | os.PathLike[str], *, num_shards: int = 1, context_features: Sequence[str] = ()
-) -> list[Path]:
-    """Writes the documents as TFRecord files of TF-Ranking's `ExampleListWithContext`, one record per query.
+def write_records(lists: Lists, path: str | os.PathLike[str], *, context_features: Sequence[str] = ()) -> Path:
+    """Writes the documents as a TFRecord file of TF-Ranking's `ExampleListWithContext`, one record per query.
 
     Each column is a feature of its name: numbers are floats or integers, text is bytes, dates are seconds since
-    1970-01-01 UTC. Missing values have no feature. The query is in the context. `read_records` reads the files as
-    the same lists.
+    1970-01-01 UTC. Missing values have no feature. The query is in the context. `read_records` reads the file as the
+    same lists. For several files, write each [shard][tfr_smooth.data.Lists.shard] of the lists to one.
 
     Args:
       lists: The lists.
-      path: The file to write; compressed if its name ends in ".gz". Several shards are named
-        `train.tfrecord-00000-of-00003` and so on, which `train.tfrecord-*` matches, or
-        `train.tfrecord-00000-of-00003.gz`.
-      num_shards: The number of files, >= 1 and at most the number of queries. Each has about the same number of
-        consecutive queries.
+      path: The file to write; compressed if its name ends in ".gz".
       context_features: Columns with one value per query to write to the context, too.
 
     Returns:
-      The paths of the files, which are replaced when all are written.
+      The path of the file, which is replaced when all is written.
 
     Raises:
-      ValueError: If an argument is invalid, a column of the context has several values in a query, a set has a
-        missing value, or shards of a different number of shards exist.
+      ValueError: If an argument is invalid, a column of the context has several values in a query, or a set has a
+        missing value.
 
     Time is linear in the number of values. Memory holds 256 queries.
 
@@ -54,38 +46,20 @@ def write_records(
       >>> from tfr_smooth import data
       >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tfrecord"
       >>> lists = data.from_table({"q": [7, 7, 8], "label": [1, 0, 2], "x": [0.5, None, 2]}, query="q", label="label")
-      >>> [path.name for path in data.write_records(lists, path)]
-      ['train.tfrecord']
+      >>> data.write_records(lists, path).name
+      'train.tfrecord'
       >>> data.read_records(path, query="q", label="label", cache_dir=path.parent).values("x").tolist()
       [0.5, nan, 2.0]
     """
     for name in context_features:
         _arguments.name("context_features", name, lists.roles.columns)
-    if _arguments.integer("num_shards", num_shards, least=1) > len(lists):
-        raise ValueError(f"`num_shards` must be at most the number of queries, {len(lists)}, got {num_shards}.")
-    paths = _shard_paths(Path(path), num_shards)
-    ends = [len(lists) * shard // num_shards for shard in range(num_shards + 1)]
-    with contextlib.ExitStack() as stack:  # which replaces all files when all are written
-        for target, start, end in zip(paths, ends, ends[1:], strict=False):
-            temporary = os.fspath(stack.enter_context(_files.replacing(target)))
-            with tf.io.TFRecordWriter(temporary, compression(target)) as writer:
-                for first in range(start, end, _QUERIES_AT_ONCE):
-                    part = lists.take(np.arange(first, min(first + _QUERIES_AT_ONCE, end)))
-                    for record in _serialized(part, [lists.roles.query, *context_features]):
-                        writer.write(record)
-    return paths
-
-
-def _shard_paths(target: Path, num_shards: int) -> list[Path]:
-    stem, packed = (target.stem, ".gz") if compression(target) else (target.name, "")
-    paths = [target]
-    if num_shards > 1:
-        paths = [target.with_name(f"{stem}-{i:05d}-of-{num_shards:05d}{packed}") for i in range(num_shards)]
-    shard = re.compile(re.escape(stem) + r"-\d{5}-of-\d{5}(\.gz)?")
-    others = {path for path in target.parent.iterdir() if shard.fullmatch(path.name)} - set(paths)
-    if others:  # A pattern would match both.
-        raise ValueError(f"`num_shards` must match the existing files, got {num_shards} and {min(others)}.")
-    return paths
+    target = Path(path)
+    with _files.replacing(target) as temporary, tf.io.TFRecordWriter(os.fspath(temporary), compression(target)) as file:
+        for first in range(0, len(lists), _QUERIES_AT_ONCE):
+            part = lists.take(np.arange(first, min(first + _QUERIES_AT_ONCE, len(lists))))
+            for record in _serialized(part, [lists.roles.query, *context_features]):
+                file.write(record)
+    return target
 
 
 def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:

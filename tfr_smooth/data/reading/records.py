@@ -140,13 +140,9 @@ def read_records(
       >>> from tfr_smooth import data
       >>> folder = pathlib.Path(tempfile.mkdtemp())
       >>> table = {"qid": [7, 7, 8], "label": [1, 0, 2], "price": [0.5, None, 0.9], "tags": [["a", "b"], [], ["c"]]}
-      >>> paths = data.write_records(
-      ...     data.from_table(table, query="qid", label="label"), folder / "r", num_shards=2
-      ... )
+      >>> path = data.write_records(data.from_table(table, query="qid", label="label"), folder / "r")
       >>> specs = {"price": tf.io.FixedLenFeature([], tf.float32, -1.0), "tags": tf.io.RaggedFeature(tf.string)}
-      >>> lists = data.read_records(
-      ...     paths, query="qid", label="label", example_features=specs, cache_dir=folder
-      ... )
+      >>> lists = data.read_records(path, query="qid", label="label", example_features=specs, cache_dir=folder)
       >>> lists.lengths.tolist(), lists.values("price").tolist(), lists.values("tags").tolist()
       ([2, 1], [0.5, -1.0, 0.8999999761581421], [[b'a', b'b'], [b'', b''], [b'c', b'']])
     """

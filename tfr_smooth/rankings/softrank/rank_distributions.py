@@ -224,14 +224,9 @@ def sinkhorn_scaled(distributions: tf.Tensor, places: tf.Tensor, steps: int) -> 
     matrix = _padded.fill(matrix / tf.stop_gradient(tf.reduce_max(matrix, axis=1, keepdims=True)), places, 0.0)
 
     def step(of_documents: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        of_ranks = _inverse(tf.linalg.matvec(matrix, of_documents, transpose_a=True))
-        return _inverse(tf.linalg.matvec(matrix, of_ranks)), of_ranks
+        of_ranks = tf.math.reciprocal_no_nan(tf.linalg.matvec(matrix, of_documents, transpose_a=True))
+        return tf.math.reciprocal_no_nan(tf.linalg.matvec(matrix, of_ranks)), of_ranks
 
     start = tf.ones_like(matrix[:, :, 0]), tf.ones_like(matrix[:, 0])
     of_documents, of_ranks = tf.while_loop(lambda *_: True, step, start, maximum_iterations=steps)
     return of_documents[:, :, tf.newaxis] * matrix * of_ranks[:, tf.newaxis]
-
-
-def _inverse(sums: tf.Tensor) -> tf.Tensor:
-    """Returns 1 / sums; 0 for padding."""
-    return tf.math.divide_no_nan(tf.ones_like(sums), sums)
