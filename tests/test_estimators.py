@@ -72,7 +72,7 @@ def of_ranker():
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
         {"normalization": "min_max", "members": 3},
-        ("version", "card", "topn", "serving_default"),
+        ("version", "card", "topn", "rank_by", "serving_default"),
     )
 
 

@@ -1,7 +1,6 @@
 """The exported SavedModel: its signatures, its scores, and that it requires only TensorFlow."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -220,7 +219,26 @@ def test_the_default_signature_can_be_chosen(default, tmp_path):
     assert unnamed(signature.structured_outputs) == outputs
 
 
+def two_towers(names=("click", "buy")):
+    features = tf.keras.Input([None, 2], name="x")
+    outputs = {name: tf.keras.layers.Reshape([-1])(tf.keras.layers.Dense(1)(features)) for name in names}
+    return tf.keras.Model({"x": features}, outputs)
+
+
 TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup_list_sizes": ()}
+
+
+def test_a_model_with_several_outputs_ranks_by_the_given_one(tmp_path):
+    model = two_towers()
+    path = serving.export_ranker(model, tmp_path, rank_by="buy", **TWO)
+    features = np.random.RandomState(0).randn(1, 4, 2).astype(np.float32)
+    signatures = tf.saved_model.load(str(path)).signatures
+    answer = signatures["rank"](x=tf.constant(features), mask=tf.constant([[True] * 4]))
+    expected = {name: scores.numpy() for name, scores in model({"x": features}).items()}
+    for name, scores in expected.items():
+        np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
+    assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
+    assert set(signatures["predict"].structured_outputs) == {"click", "buy"}
 
 
 RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
@@ -235,6 +253,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
         ({"num_features": 3, "topn": 0}, "`topn` must be an integer >= 1, got 0"),
         ({"num_features": 3, "warmup_list_sizes": [0]}, "`warmup_list_sizes` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
         ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),
         ({"num_features": 3, "mask_feature_name": "m"}, "`mask_feature_name` must be None without"),
         ({"num_features": 3, "example_feature_spec": RAGGED}, "`num_features` must be None with"),
@@ -250,6 +269,19 @@ def test_bad_arguments_are_refused(arguments, message, tmp_path):
     assert not (tmp_path / "ranker").exists() or list((tmp_path / "ranker").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("names", "rank_by", "message"),
+    [
+        (("click", "buy"), None, "`rank_by` must be one of 'click', 'buy', got None"),
+        (("click", "order"), "click", "`model` must have no output with a reserved name, got 'order'"),
+    ],
+)
+def test_unsuitable_outputs_are_refused(names, rank_by, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        serving.export_ranker(two_towers(names), tmp_path, rank_by=rank_by, **TWO)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("arguments", [{"num_features": 3}, {"feature_names": ["a", "b"]}, TWO])
 def test_a_model_of_other_inputs_is_refused_in_one_line(arguments, tmp_path):
     query, documents = tf.keras.Input([1], name="query"), tf.keras.Input([None, 1], name="documents")
@@ -263,12 +295,10 @@ def test_a_model_of_other_inputs_is_refused_in_one_line(arguments, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("got", ["shape (None, None, 1)", "dict"])
-def test_a_model_that_does_not_score_lists_is_refused(got, tmp_path):
+def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
     features = tf.keras.Input([None, 2], name="x")
-    scores = tf.keras.layers.Dense(1)(features)
-    model = tf.keras.Model({"x": features}, {"click": scores} if got == "dict" else scores)
-    with pytest.raises(ValueError, match=re.escape(f"`model` must return scores [batch, list], got {got}")):
+    model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
+    with pytest.raises(ValueError, match=r"`model` must return scores \[batch, list\], got shape \(None, None, 1\)"):
         serving.export_ranker(model, tmp_path, **TWO)
 
 

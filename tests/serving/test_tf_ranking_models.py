@@ -18,6 +18,12 @@ MASK = "example_list_mask"
 SPECS = {"context_feature_spec": CONTEXT, "example_feature_spec": EXAMPLE, "mask_feature_name": MASK}
 
 
+class TwoTasks(tfr.keras.model.UnivariateScorer):
+    def _score_flattened(self, context_features, example_features):
+        features = tf.concat([*context_features.values(), *example_features.values()], axis=1)
+        return {name: tf.keras.layers.Dense(1)(features) for name in ("click", "buy")}
+
+
 def build(scorer):
     tf.keras.utils.set_random_seed(1)
     return tfr.keras.model.ModelBuilder(
@@ -45,15 +51,16 @@ def lists(protos):
 SCORERS = {
     "dnn": lambda: tfr.keras.model.DNNScorer(hidden_layer_dims=[8], output_units=1),
     "gam": lambda: tfr.keras.model.GAMScorer(example_hidden_layer_dims=[4], context_hidden_layer_dims=[4]),
+    "tasks": TwoTasks,
 }
 
 
-@pytest.mark.parametrize("scorer", ["dnn", pytest.param("gam", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scorer", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("dnn", "gam")), "tasks"])
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, mask = lists
     model = build(SCORERS[scorer]())
     theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()
-    path = serving.export_ranker(model, tmp_path, **SPECS)
+    path = serving.export_ranker(model, tmp_path, rank_by="buy" if scorer == "tasks" else None, **SPECS)
     ours = tf.saved_model.load(str(path)).signatures
     for signature in ("tensorflow/serving/predict", "predict"):
         found = ours[signature](inputs=serialized)

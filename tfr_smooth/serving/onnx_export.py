@@ -74,7 +74,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
-    servable, _ = make_servable(model, inputs, topn=None, serving_default=None)
+    servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
     search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
     search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
     with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below

@@ -30,6 +30,7 @@ def export_ranker(
     missing_values: bool = False,
     version: int | None = None,
     topn: int | None = 10,
+    rank_by: str | None = None,
     serving_default: str | None = None,
     warmup_list_sizes: Sequence[int] = (1, 100),
     card: Mapping[str, Any] | None = None,
@@ -53,14 +54,15 @@ def export_ranker(
     Two kinds of models are supported. Set `num_features` or `feature_names` for a model of a dict with `features` and
     `mask`, such as `models.FeedForwardScorer`. Set `example_feature_spec` and `mask_feature_name` for a model of a dict
     with named features and a mask, such as those of TF-Ranking's `ModelBuilder`; the tensor signatures then have one
-    input per feature, and `rank` also has the mask, under these names.
+    input per feature, and `rank` also has the mask, under these names. If a model returns a dict of scores, one per
+    task, its keys replace the output names `scores` and `outputs`.
 
-    The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card
-    (model_card.json). The export is atomic: it is written under a temporary name, loaded to answer its own warm-up
+    The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card (model_card.json,
+    model_card.md). The export is atomic: it is written under a temporary name, loaded to answer its own warm-up
     requests, and then renamed. Loading it requires TensorFlow but not this package.
 
     Args:
-      model: A Keras model that returns scores [batch, list].
+      model: A Keras model that returns scores [batch, list], or a dict of such scores.
       path: The local directory of the versions, created if missing.
       num_features: The number of features, >= 1. None uses the length of `feature_names`.
       feature_names: Unique feature names, in the order of the features. Protos then store each feature under its name.
@@ -74,6 +76,7 @@ def export_ranker(
         `feature_names`, protos may then lack features. For other protos, set default values in the specs.
       version: The version number, >= 1. None uses the last version plus one.
       topn: The number of documents in `topn`, >= 1. None omits `topn` and `topn_scores`.
+      rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
       serving_default: The behavior of `serving_default`: "scores" (as above) or "predict". None uses "scores"
         if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
@@ -126,6 +129,7 @@ def export_ranker(
         model,
         inputs,
         topn=None if topn is None else _arguments.integer("topn", topn, least=1),
+        rank_by=rank_by,
         serving_default=serving_default,
     )
     requests = list(warmup.make_requests(inputs, signatures, sizes)) if sizes else []

@@ -16,12 +16,15 @@ from tfr_smooth.serving.ranker_inputs import RankerInputs, Tensors, plain
 # server that batches requests would then fail the requests of other clients.
 INVALID_SCORE = -1e29
 
+_RANK_OUTPUTS = ("scores", "valid", "order", "topn", "topn_scores")
+
 
 def make_servable(
     model: tf.keras.Model,
     inputs: RankerInputs,
     *,
     topn: int | None,
+    rank_by: str | None,
     serving_default: str | None,
 ) -> tuple[tf.Module, dict[str, str]]:
     """Wraps the model in tensor functions without Keras.
@@ -30,6 +33,7 @@ def make_servable(
       model: The Keras model.
       inputs: The inputs of the model.
       topn: The length of the outputs `topn` and `topn_scores` of `rank`. None omits them.
+      rank_by: The output to sort by, for a model with several outputs.
       serving_default: The function of the default signature: "scores" or "predict". None uses the first that the
         inputs support.
 
@@ -45,10 +49,10 @@ def make_servable(
 
     def predict(serialized_lists: tf.Tensor) -> Tensors:
         scores, _ = score(*inputs.parse_lists(tf.ensure_shape(serialized_lists, [None])))
-        return {tf.saved_model.PREDICT_OUTPUTS: scores}
+        return {name or tf.saved_model.PREDICT_OUTPUTS: values for name, values in scores.items()}
 
     functions = {
-        **(_tensor_functions(score, inputs, topn) if inputs.takes_tensors else {}),
+        **(_tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}),
         "predict": tf.function(predict, [serialized]),
     }
     defaults = [name for name in functions if name != "rank"]
@@ -74,22 +78,28 @@ class _Scorer:
     def __init__(self, model: tf.keras.Model, inputs: RankerInputs) -> None:
         self.model, self.inputs = model, inputs
 
-    def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the scores [batch, list], and where they are valid."""
+    def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
+        """Returns the scores [batch, list] by output name (None for a single output), and where they are valid."""
         valid = self.inputs.valid_documents(features, mask)
         asked = self.inputs.without_invalid(features)
         if self.inputs.mask_feature_name is not None:
             asked[self.inputs.mask_feature_name] = valid
         outputs = self.model(asked, training=False)
-        if not tf.is_tensor(outputs) or outputs.shape.rank != 2:
-            got = f"shape {outputs.shape}" if tf.is_tensor(outputs) else type(outputs).__name__
-            raise ValueError(f"`model` must return scores [batch, list], got {got}.")
-        scores = tf.cast(outputs, tf.float32)
-        valid = valid & tf.math.is_finite(scores) & (scores > INVALID_SCORE)
-        return tf.where(valid, scores, tf.where(mask, INVALID_SCORE, PADDING_SCORE)), valid
+        if not isinstance(outputs, dict):
+            outputs = {None: outputs}
+        scores = {}
+        for name, values in outputs.items():
+            if values.shape.rank != 2:
+                raise ValueError(f"`model` must return scores [batch, list], got shape {values.shape}.")
+            scores[name] = tf.cast(values, tf.float32)
+            valid = valid & tf.math.is_finite(scores[name]) & (scores[name] > INVALID_SCORE)
+        elsewhere = tf.where(mask, INVALID_SCORE, PADDING_SCORE)
+        return {name: tf.where(valid, values, elsewhere) for name, values in scores.items()}, valid
 
 
-def _tensor_functions(score: _Scorer, inputs: RankerInputs, topn: int | None) -> dict[str, Callable[..., Tensors]]:
+def _tensor_functions(
+    score: _Scorer, inputs: RankerInputs, topn: int | None, rank_by: str | None
+) -> dict[str, Callable[..., Tensors]]:
     """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
     mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.arguments[inputs.mask_name])
@@ -97,13 +107,18 @@ def _tensor_functions(score: _Scorer, inputs: RankerInputs, topn: int | None) ->
     def score_all(features: Tensors) -> Tensors:
         features = _checked_shapes(features, inputs)
         scores, _ = score(features, tf.ones(_list_shape(features, inputs), tf.bool))
-        return {"scores": scores}
+        return {name or "scores": values for name, values in scores.items()}
 
     def rank_masked(features: Tensors, mask: tf.Tensor) -> Tensors:
         features = _checked_shapes(features, inputs)
         mask = _full_mask(mask, _list_shape(features, inputs))
         scores, valid = score(features, mask)
-        return {"scores": scores, "valid": valid, **_order(scores, mask, topn)}
+        by = scores[_order_by(scores, rank_by)]
+        return {
+            **{name or "scores": values for name, values in scores.items()},
+            "valid": valid,
+            **_order(by, mask, topn),
+        }
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
         # Separate arguments allow the call `loaded.rank(features)` in Python.
@@ -125,6 +140,21 @@ def _tensor_functions(score: _Scorer, inputs: RankerInputs, topn: int | None) ->
         "scores": tf.function(score_all, [specs]),
         "rank": tf.function(rank_named, [{**specs, inputs.mask_name: mask_spec}]),
     }
+
+
+@plain
+def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str | None:
+    names = [name for name in scores if name is not None]
+    if not names:
+        if rank_by is not None:
+            raise ValueError(f"`rank_by` must be None for a model with one output, got {rank_by!r}.")
+        return None
+    if rank_by not in names:
+        raise ValueError(f"`rank_by` must be one of {', '.join(map(repr, names))}, got {rank_by!r}.")
+    taken = sorted(set(names) & set(_RANK_OUTPUTS))
+    if taken:
+        raise ValueError(f"`model` must have no output with a reserved name, got {taken[0]!r}.")
+    return rank_by
 
 
 @plain
