@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfr_smooth import _extras, _files
+from tfr_smooth._printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +54,41 @@ def text_color() -> str:
     import matplotlib
 
     return str(matplotlib.rcParams["text.color"])
+
+
+def plain(name: object) -> str:
+    """Returns a name from data as text of a plot: in one line, and without mathematics between dollar signs."""
+    return printable(name).replace("$", r"\$")
+
+
+def bars(
+    values: Mapping[str, float], *, title: str, label: str, errors: Sequence[float] | None = None, numbers: str = ""
+) -> Figure:
+    """Returns a figure of horizontal bars, the first one at the top.
+
+    Args:
+      values: The values by name.
+      title: The title.
+      label: What the values are.
+      errors: Half the length of the error bar of each value.
+      numbers: The format of the numbers at the bars, such as "{:.2f}"; "" for no numbers.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(values)), layout="constrained")
+    axes = figure.subplots()
+    colors = [COLORS[int(value < 0.0)] for value in values.values()]
+    lengths = list(values.values())
+    drawn = axes.barh(list(map(plain, values)), lengths, xerr=errors, color=colors, ecolor=text_color())
+    if numbers:
+        axes.bar_label(drawn, fmt=numbers, padding=3, fontsize=9.0)
+        axes.margins(x=0.12)
+    axes.invert_yaxis()
+    axes.axvline(0.0, color=text_color(), linewidth=0.8)
+    axes.grid(axis="y", visible=False)
+    axes.set_title(title)
+    axes.set_xlabel(label)
+    return figure
 
 
 def write_png(path: str | os.PathLike[str], draw: Callable[[], Figure], *, by: str) -> None:
