@@ -62,27 +62,28 @@ def plain(name: object) -> str:
 
 
 def bars(
-    values: Mapping[str, float], *, title: str, label: str, errors: Sequence[float] | None = None, numbers: str = ""
+    values: Mapping[str, float], top: int, *, title: str, label: str, errors: Sequence[float] = (), numbers: str = ""
 ) -> Figure:
     """Returns a figure of horizontal bars, the first one at the top.
 
     Args:
       values: The values by name.
+      top: The number of bars, at most.
       title: The title.
       label: What the values are.
-      errors: Half the length of the error bar of each value.
+      errors: Half the length of the error bar of each value; () for none.
       numbers: The format of the numbers at the bars, such as "{:.2f}"; "" for no numbers.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(values)), layout="constrained")
+    names, lengths = [plain(name) for name in values][:top], list(values.values())[:top]
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(names)), layout="constrained")
     axes = figure.subplots()
-    colors = [COLORS[int(value < 0.0)] for value in values.values()]
-    lengths = list(values.values())
-    drawn = axes.barh(list(map(plain, values)), lengths, xerr=errors, color=colors, ecolor=text_color())
+    colors = [COLORS[int(length < 0.0)] for length in lengths]
+    drawn = axes.barh(names, lengths, xerr=list(errors)[:top] or None, color=colors, ecolor=text_color())
     if numbers:
         axes.bar_label(drawn, fmt=numbers, padding=3, fontsize=9.0)
-        axes.margins(x=0.12)
+        axes.margins(x=0.18)  # for the numbers of the longest bars
     axes.invert_yaxis()
     axes.axvline(0.0, color=text_color(), linewidth=0.8)
     axes.grid(axis="y", visible=False)

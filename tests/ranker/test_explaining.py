@@ -8,7 +8,7 @@ import pytest
 
 import tfr_smooth
 from tfr_smooth import data
-from tfr_smooth.training import partial_dependence
+from tfr_smooth.training import explanation
 
 QUICK = {"members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "batch_size": 16, "verbose": False}
 
@@ -57,9 +57,7 @@ def test_contributions_sum_to_the_score_minus_the_mean_of_the_list(ranker):
     for name in ("age", "words"):  # the same in the list
         assert (explained.contributions[:, names.index(name)] == 0.0).all()
     assert np.abs(explained.contributions).mean(axis=0).argmax() == names.index("price")
-    assert explained.values["color"] == [
-        None if value is np.nan else value for value in NEW["color"].iloc[explained.rows]
-    ]
+    assert pd.Series(explained.values["color"]).equals(NEW["color"].iloc[explained.rows].reset_index(drop=True))
 
 
 def test_some_rows_are_explained_against_another_table(ranker):
@@ -127,7 +125,7 @@ def test_the_dependence_is_the_mean_score_with_one_changed_document(column, rank
 
 def test_the_dependence_of_a_large_table_is_that_of_a_sample(ranker, monkeypatch):
     whole = ranker.partial_dependence(FRAME, "color")
-    monkeypatch.setattr(partial_dependence, "_SCORED", 300)
+    monkeypatch.setattr(explanation, "_SCORED", 300)
     sample = ranker.partial_dependence(FRAME, "color")
     assert len(sample.known) < 100 < len(whole.known)
     scores = dict(zip(whole.values, whole.scores, strict=True))
@@ -153,8 +151,8 @@ def test_measures_by_a_column_are_the_means_of_its_queries(ranker, tmp_path):
     ("call", "message"),
     [
         (lambda r: r.explain(NEW, samples=0), "`samples` must be an integer >= 1, got 0."),
-        (lambda r: r.explain(NEW, rows=[0, 999]), "`rows` must be rows of `X`, at least one, got 999."),
-        (lambda r: r.explain(NEW, rows=[]), "`rows` must be rows of `X`, at least one, got none."),
+        (lambda r: r.explain(NEW, rows=[0, 999]), "`rows` must be rows of `X`, at least one, got [0, 999]."),
+        (lambda r: r.explain(NEW, rows=[]), "`rows` must be rows of `X`, at least one, got []."),
         (lambda r: r.explain(NEW.drop(columns="query")), "`qid`, `group` or `query` must"),
         (lambda r: r.partial_dependence(NEW, "title"), "`column` must be one of 'price', "),
         (lambda r: r.partial_dependence(NEW, "prise"), "Did you mean 'price'"),

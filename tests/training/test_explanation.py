@@ -48,7 +48,7 @@ def exact(function, documents, background):
 
 def sampled(function, documents, background, samples=1, seed=0):
     places = (np.asarray(documents), np.asarray(background))
-    return explanation.shapley_values(function, FEATURES, NAMES, *places, samples=samples, seed=seed)
+    return explanation.shapley_values(function, FEATURES, NAMES, places, samples, seed)
 
 
 @pytest.mark.parametrize("function", [linear, of_pairs])
@@ -92,40 +92,33 @@ def test_a_background_is_represented_by_documents_evenly_spaced_by_score():
     assert sorted(explanation.representatives(scores, 6)) == [0, 1, 2, 3, 4, 5]
 
 
-VALUES = {"price": [9.5, None], "a very long name": ["x" * 50, "y"]}
-COLUMN_NAMES = ["price", "match", "a very long name"]
-TWO = Explanation(COLUMN_NAMES, [[0.1, -0.4, 0.2], [0.3, 0.2, -0.1]], [0.2, 0.6], [0.3, 0.2], [7, 9], VALUES)
+VALUES = {"price": [9.5], "a very long name": ["x" * 50], "empty": [None]}
+ONE = Explanation(["price", "match", "a very long name", "empty"], [[0.1, -0.4, 0.2, 0.0]], [0.2], [0.3], [7], VALUES)
+TWO = Explanation(["price", "match"], np.array([[0.1, -0.4], [0.3, 0.2]]), [0.2, 0.6], [0.3, 0.2], [7, 9], {})
 
 
 def test_printed_tables_are_sorted_by_absolute_contribution():
-    assert str(TWO).splitlines() == [
-        "mean absolute contribution to 2 scores",
-        "match             +0.3000",
-        "price             +0.2000",
-        "a very long name  +0.1500",
+    assert str(TWO).splitlines() == ["mean absolute contribution to 2 scores", "match  +0.3000", "price  +0.2000"]
+    assert str(ONE).splitlines() == [
+        "row 7: score 0.2000, background 0.3000",
+        f"match{' ' * 54}  -0.4000",
+        f"a very long name = {'x' * 40}  +0.2000",
+        f"price = 9.5{' ' * 48}  +0.1000",
+        f"empty = missing{' ' * 44}  +0.0000",
     ]
-    assert str(TWO.of_row(7)).splitlines() == [
-        "row 7: score 0.2000, of the background 0.3000",
-        "match             -0.4000",
-        f"a very long name  +0.2000  {'x' * 37}...",
-        "price             +0.1000  9.5",
-    ]
-    assert "price             +0.3000  missing" in str(TWO.of_row(9))
     assert TWO.to_pandas().loc[9, "match"] == 0.2
 
 
 def test_the_plot_shows_columns_with_their_values_and_numbers(tmp_path):
-    (axes,) = explanation.draw(TWO.of_row(7), top=2).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["match", f"a very long name = {'x' * 37}..."]
-    assert [text.get_text() for text in axes.texts] == ["-0.4", "+0.2"] and axes.yaxis_inverted()
+    (axes,) = explanation.draw(ONE, top=2).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["match", f"a very long name = {'x' * 40}"]
+    assert [text.get_text() for text in axes.texts] == ["-0.40", "+0.20"] and axes.yaxis_inverted()
     TWO.plot(tmp_path / "plot.png")
     assert imread(tmp_path / "plot.png").ndim == 3
     with pytest.raises(ValueError, match="`top` must be an integer >= 1, got 0"):
         TWO.plot(tmp_path / "plot.png", top=0)
 
 
-def test_other_shapes_and_rows_are_refused():
-    with pytest.raises(ValueError, match=r"`contributions` must be \[documents, columns\], here \(1, 2\) with"):
+def test_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"`contributions` must be \[1, 2\], one row per document, got shape \(1, 1\)"):
         Explanation(["a", "b"], [[0.1]], [0.2], [0.3], [0], {})
-    with pytest.raises(ValueError, match=r"`row` must be an explained one of \[7, 9\], got 8"):
-        TWO.of_row(8)

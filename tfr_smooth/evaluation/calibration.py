@@ -32,7 +32,7 @@ class Reliability(NamedTuple):
       >>> from tfr_smooth import evaluation
       >>> table = evaluation.Reliability(np.array([3, 1]), np.array([0.2, 0.9]), np.array([0.1, 0.5]))
       >>> round(table.expected_calibration_error, 3), table.intervals.round(2).tolist()
-      (0.175, [[0.0, 0.61], [0.06, 0.94]])
+      (0.175, [[0.01, 0.64], [0.05, 0.95]])
     """
 
     counts: np.ndarray

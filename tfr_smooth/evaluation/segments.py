@@ -10,7 +10,7 @@ import numpy as np
 
 from tfr_smooth import _arguments, _plotting
 from tfr_smooth._printable import printable
-from tfr_smooth.evaluation.trec import ByMeasure, Estimate, estimate
+from tfr_smooth.evaluation.trec import ByMeasure, Estimate, estimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,15 +43,13 @@ class BySegment(dict[str, ByMeasure[Estimate]]):
     def __init__(self, values: Mapping[str, Mapping[str, float]], segments: Mapping[str, Any]) -> None:
         if absent := next((query for of_query in values.values() for query in of_query if query not in segments), None):
             raise ValueError(f"`segments` must have each query of `values`, got none for {absent!r}.")
-        super().__init__()
-        names = [str(segments[query]) for query in next(iter(values.values()), {})]
-        self.queries = {name: names.count(name) for name in sorted(set(names), key=lambda name: -names.count(name))}
-        for name in self.queries:
-            parts = {
-                measure: np.array([value for query, value in of_query.items() if str(segments[query]) == name])
-                for measure, of_query in values.items()
-            }
-            self[name] = ByMeasure({measure: estimate(part) for measure, part in parts.items()})
+        groups: dict[str, dict[str, dict[str, float]]] = {}
+        for query in next(iter(values.values()), {}):
+            of_measures = {measure: of_query[query] for measure, of_query in values.items()}
+            groups.setdefault(str(segments[query]), {})[query] = of_measures
+        names = sorted(groups, key=lambda name: -len(groups[name]))
+        super().__init__({name: estimates(groups[name]) for name in names})
+        self.queries = {name: len(groups[name]) for name in names}
 
     def __str__(self) -> str:
         """Returns the table of means and standard errors."""
@@ -59,7 +57,7 @@ class BySegment(dict[str, ByMeasure[Estimate]]):
         measures: Mapping[str, Estimate] = next(iter(self.values()), {})
         lines = [f"{'segment':<{width}}  queries" + "".join(f"  {measure:>15}" for measure in measures)]
         for name, by_measure in self.items():
-            cells = "".join(f"  {value!s:>{max(15, len(measure))}}" for measure, value in by_measure.items())
+            cells = "".join(f"  {value!s:>15}" for value in by_measure.values())
             lines.append(f"{printable(name):<{width}}  {self.queries[name]:>7}{cells}")
         return "\n".join(lines)
 
@@ -81,8 +79,7 @@ class BySegment(dict[str, ByMeasure[Estimate]]):
 
 
 def _draw(segments: BySegment, measure: str, top: int) -> Figure:
-    shown = {f"{name} ({segments.queries[name]})": segments[name][measure] for name in list(segments)[:top]}
-    means = {name: estimated.mean for name, estimated in shown.items()}
-    errors = [_NORMAL * np.nan_to_num(estimated.standard_error) for estimated in shown.values()]
-    label = f"mean {measure} and its 95% interval"
-    return _plotting.bars(means, title=f"{measure} by segment (queries)", label=label, errors=errors)
+    values = {f"{name} ({segments.queries[name]})": by_measure[measure] for name, by_measure in segments.items()}
+    errors = [_NORMAL * np.nan_to_num(estimate.standard_error) for estimate in values.values()]
+    means, title = {name: estimate.mean for name, estimate in values.items()}, f"{measure} by segment (queries)"
+    return _plotting.bars(means, top, title=title, label=f"mean {measure} and its 95% interval", errors=errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.features import learn, print_features
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
-from tfr_smooth.training import explanation, partial_dependence
+from tfr_smooth.training.explanation import explain, partial_dependence
 
 _SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
 
@@ -390,21 +390,12 @@ class Ranker(Estimator):
         lists = self._lists(X, qid=qid, group=group)
         return self._scores(lists)[np.argsort(lists.rows)]
 
-    def _scores(
-        self, lists: data.Lists, scorer: models.Scorer | None = None, changed: Callable[..., Any] | None = None
-    ) -> np.ndarray:
-        """Returns the scores of the documents in the order of the lists.
-
-        Args:
-          lists: The lists, with raw values.
-          scorer: The scorer. None for that of the ranker.
-          changed: A function from raw values, as of `TableFeatures.raw`, and the places of their documents to others.
-        """
+    def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
+        """Returns the scores of the documents in the order of the lists."""
         score = self._compiled(self._scorer if scorer is None else scorer)
         rows, scores = lists.rows, np.zeros(lists.documents, np.float32)
         for places, lengths in in_parts(lists, _SCORED, whole=self._scores_lists):
-            raw = self.features_.raw(lists, rows[places])
-            scores[places] = score(*(raw if changed is None else changed(raw, places)), lengths)
+            scores[places] = score(*self.features_.raw(lists, rows[places]), lengths)
         return scores
 
     def _compiled(self, scorer: models.Scorer) -> Any:
@@ -534,7 +525,7 @@ class Ranker(Estimator):
         *,
         qid: Any = None,
         group: Any = None,
-        rows: Sequence[int] | None = None,
+        rows: Any = None,
         background: Any = None,
         samples: int = 100,
     ) -> training.Explanation:
@@ -580,15 +571,8 @@ class Ranker(Estimator):
         lists = self._lists(X, qid=qid, group=group, needs=["query"] if background is None else ())
         if self._plan.scores_lists:
             raise ValueError("`network` must be None and `normalization` not 'min_max' to explain scores, got others.")
-        return explanation.explain(
-            self._scorer,
-            self.features_,
-            lists,
-            None if background is None else self._lists(background),
-            rows=rows,
-            samples=samples,
-            seed=self._params["seed"],
-        )
+        others = None if background is None else self._lists(background)
+        return explain(self._scorer, self.features_, lists, others, rows, samples, self._params["seed"])
 
     def partial_dependence(
         self, X: Any, column: str, *, qid: Any = None, group: Any = None, points: int = 20
@@ -615,16 +599,9 @@ class Ranker(Estimator):
 
         Time O(`points`) predictions of a sample of documents, whose lists have up to 16,384 documents in all.
         """
-        lists = self._lists(X, qid=qid, group=group)
-        names = [other.name for other in self.features_.columns if other.kind in partial_dependence.KINDS]
-        return partial_dependence.partial_dependence(
-            self._scores,
-            self.features_,
-            lists,
-            _arguments.name("column", column, names),
-            points=_arguments.integer("points", points, least=1),
-            seed=self._params["seed"],
-        )
+        points = _arguments.integer("points", points, least=1)
+        lists, score = self._lists(X, qid=qid, group=group), self._compiled(self._scorer)
+        return partial_dependence(score, self.features_, lists, column, points, self._params["seed"])
 
     def export(self, path: str | os.PathLike[str], *, format: str = "saved_model", **options: Any) -> Path:
         """Exports the model, with the columns of the table as they were.

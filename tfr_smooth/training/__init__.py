@@ -2,10 +2,9 @@
 
 from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
-from tfr_smooth.training.explanation import Explanation
+from tfr_smooth.training.explanation import Explanation, PartialDependence
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.partial_dependence import PartialDependence
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows

@@ -1,4 +1,4 @@
-"""Shapley values: how much each column adds to the score of a document, against other documents."""
+"""What columns do to scores: Shapley values of single scores, and the partial dependence of the mean score."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _plotting
 from tfr_smooth._printable import printable
 from tfr_smooth.columns.features import TableFeatures
+from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE
 from tfr_smooth.training.feature_importance import places_by_name
 from tfr_smooth.training.scoring import compiled_scorer
 
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
 _PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32
 _LONGEST = 40  # letters of a value in tables and plots
+_KINDS = ("number", "boolean", "date", "category", "id")  # of columns with a partial dependence
+_SCORED, _SCORED_AT_ONCE = 2**14, 2**12  # documents that are scored for each value
+_MOST_TICKS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Explanation:
       >>> from tfr_smooth import training
       >>> values = {"price": [9.5], "brand": ["acme"]}
       >>> print(training.Explanation(["price", "brand"], [[0.1, -0.4]], [0.2], [0.5], [7], values))
-      row 7: score 0.2000, of the background 0.5000
-      brand  -0.4000  acme
-      price  +0.1000  9.5
+      row 7: score 0.2000, background 0.5000
+      brand = acme  -0.4000
+      price = 9.5   +0.1000
     """
 
     columns: Sequence[str]
@@ -63,30 +65,10 @@ class Explanation:
     values: Mapping[str, Sequence[Any]]
 
     def __post_init__(self) -> None:
-        """Checks the shape and makes arrays."""
-        for name in ("contributions", "scores", "background_scores", "rows"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name)))
-        shape = (len(self.rows), len(self.columns))
-        if self.contributions.shape != shape or not all(shape):
-            expected = f"[documents, columns], here {shape} with at least one of each"
-            raise ValueError(f"`contributions` must be {expected}, got shape {self.contributions.shape}.")
-
-    def of_row(self, row: int) -> Explanation:
-        """Returns the explanation of one document.
-
-        Args:
-          row: Its row in the table.
-
-        Raises:
-          ValueError: If the row is not explained.
-        """
-        if row not in self.rows:
-            raise ValueError(f"`row` must be an explained one of {reprlib.repr(self.rows.tolist())}, got {row!r}.")
-        place = self.rows.tolist().index(row)
-        names = ("contributions", "scores", "background_scores", "rows")
-        parts: dict[str, Any] = {name: getattr(self, name)[place : place + 1] for name in names}
-        values = {name: [column[place]] for name, column in self.values.items()}
-        return dataclasses.replace(self, **parts, values=values)
+        """Checks the shape of the contributions."""
+        if np.shape(self.contributions) != (len(self.rows), len(self.columns)):
+            expected = f"[{len(self.rows)}, {len(self.columns)}], one row per document"
+            raise ValueError(f"`contributions` must be {expected}, got shape {np.shape(self.contributions)}.")
 
     def to_pandas(self) -> Any:
         """Returns the contributions as a pandas DataFrame, with the rows of the table as its index."""
@@ -94,32 +76,21 @@ class Explanation:
 
         return pd.DataFrame(self.contributions, index=self.rows, columns=list(self.columns))
 
-    @property
-    def _bars(self) -> tuple[str, dict[str, float]]:
-        """What is shown, and by column the contributions to one score, or their mean absolute values."""
-        sizes = np.abs(self.contributions).mean(axis=0)
-        shown = self.contributions[0] if len(self.rows) == 1 else sizes
-        title = f"mean absolute contribution to {len(self.rows)} scores"
+    def bars(self) -> tuple[str, dict[str, float]]:
+        """Returns what is shown, and by column the contributions to one score, or their mean absolute values."""
+        shown = sizes = np.abs(self.contributions).mean(axis=0)
+        title, values = f"mean absolute contribution to {len(self.rows)} scores", {}
         if len(self.rows) == 1:
-            title = f"row {self.rows[0]}: score {self.scores[0]:.4f}, of the background {self.background_scores[0]:.4f}"
-        return title, {self.columns[place]: float(shown[place]) for place in np.argsort(-sizes, kind="stable")}
-
-    def _value(self, name: str) -> str:
-        """Returns the value of a column of the only document; "" if there is none."""
-        if len(self.rows) > 1 or name not in self.values:
-            return ""
-        (value,) = self.values[name]
-        if value is None or value != value:
-            return "missing"
-        text = f"{value:.6g}" if isinstance(value, float) else printable(value)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+            title = f"row {self.rows[0]}: score {self.scores[0]:.4f}, background {self.background_scores[0]:.4f}"
+            shown, values = self.contributions[0], {name: f" = {_text(of[0])}" for name, of in self.values.items()}
+        names = {place: self.columns[place] for place in np.argsort(-sizes, kind="stable")}
+        return title, {f"{name}{values.get(name, '')}": shown[place] for place, name in names.items()}
 
     def __str__(self) -> str:
         """Returns the table."""
-        title, bars = self._bars
+        title, bars = self.bars()
         width = max(len(printable(name)) for name in bars)
-        lines = [f"{printable(name):<{width}}  {bar:+.4f}  {self._value(name)}".rstrip() for name, bar in bars.items()]
-        return "\n".join([title, *lines])
+        return "\n".join([title, *(f"{printable(name):<{width}}  {bar:+.4f}" for name, bar in bars.items())])
 
     def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:
         """Plots the contributions as bars: of one document, or the mean absolute values of several.
@@ -138,21 +109,18 @@ class Explanation:
 
 def draw(explanation: Explanation, top: int) -> Figure:
     """Returns the figure of `Explanation.plot` in the current theme."""
-    title, bars = explanation._bars
-    shown = {name: bars[name] for name in list(bars)[:top]}
-    labels = {f"{name} = {value}" if (value := explanation._value(name)) else name: shown[name] for name in shown}
-    return _plotting.bars(labels, title=title, label="contribution to the score", numbers="{:+.3g}")
+    title, values = explanation.bars()
+    return _plotting.bars(values, top, title=title, label="contribution to the score", numbers="{:+.2f}")
+
+
+def _text(value: Any) -> str:
+    """Returns the start of a value as text."""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "missing" if value is None or value != value else f"{text:.{_LONGEST}}"
 
 
 def explain(
-    scorer: tf.keras.Model,
-    layer: TableFeatures,
-    lists: Lists,
-    background: Lists | None,
-    *,
-    rows: Sequence[int] | None,
-    samples: int,
-    seed: int,
+    scorer: Any, layer: TableFeatures, lists: Lists, background: Lists | None, rows: Any, samples: int, seed: int
 ) -> Explanation:
     """Explains the scores of documents, as described in `Ranker.explain`.
 
@@ -165,62 +133,39 @@ def explain(
       samples: The least number of pairs of permutations per document.
       seed: Seed of the permutations.
     """
-    if rows is not None:
-        unknown = set(np.asarray(rows).tolist()) - set(lists.rows.tolist())
-        if unknown or not len(rows):
-            raise ValueError(f"`rows` must be rows of `X`, at least one, got {min(unknown, default='none')}.")
-        lists = lists.take(np.unique(lists.query_of_document[np.isin(lists.rows, rows)]))
-    chosen = np.flatnonzero(np.isin(lists.rows, lists.rows if rows is None else rows))
-    compiled = compiled_scorer(scorer)
+    rows = lists.rows if rows is None else np.asarray(rows)
+    if not len(rows) or not np.isin(rows, lists.rows).all():
+        raise ValueError(f"`rows` must be rows of `X`, at least one, got {reprlib.repr(rows.tolist())}.")
+    lists = lists.take(np.unique(lists.query_of_document[np.isin(lists.rows, rows)]))
+    chosen, compiled = np.flatnonzero(np.isin(lists.rows, rows)), compiled_scorer(scorer)
 
     def score(features: np.ndarray) -> np.ndarray:
         return compiled({"features": tf.constant(features)[tf.newaxis]})[0].numpy().astype(np.float64)
 
-    features = _prepared(layer, lists)
-    scores = _in_parts(score, features)
-    groups = []
-    if background is None:
-        for query, start in enumerate(lists.starts[:-1]):
-            others = start + representatives(scores[start : start + lists.lengths[query]], samples)
-            groups.append((chosen[lists.query_of_document[chosen] == query], others))
-    else:
-        others = _prepared(layer, background)
-        others = others[representatives(_in_parts(score, others), samples)]
-        groups.append((chosen, len(features) + np.arange(len(others))))
-        features, scores = np.concatenate([features, others]), np.concatenate([scores, _in_parts(score, others)])
+    def prepared(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
+        batches = layer.batches(layer.transform(lists), _LISTS_AT_ONCE)
+        parts = [tf.boolean_mask(inputs["features"], inputs["mask"]).numpy() for inputs, *_ in batches]
+        return np.concatenate(parts), np.concatenate(list(map(score, parts)))
+
+    features, scores = prepared(lists)
+    # The documents that are explained together, and where those of their background start and end.
+    of_query, ends = lists.query_of_document[chosen], lists.starts
+    parts = [(chosen[of_query == query], ends[query], ends[query + 1]) for query in range(len(lists))]
+    if background is not None:
+        others, of_others = prepared(background)
+        features, scores = np.concatenate([features, others]), np.concatenate([scores, of_others])
+        parts = [(chosen, lists.documents, len(scores))]
+    groups = [(documents, start + representatives(scores[start:end], samples)) for documents, start, end in parts]
     names = layer.feature_columns
-    parts = [shapley_values(score, features, names, *group, samples=samples, seed=seed) for group in groups]
+    values = [shapley_values(score, features, names, group, samples, seed) for group in groups]
     means = [np.full(len(documents), scores[others].mean()) for documents, others in groups]
-    shown = lists.table.take(pa.array(chosen))
-    values = {column.name: shown[column.name].to_pylist() for column in layer.columns if not layer.stacked}
-    if layer.stacked:
-        matrix = lists.values(DENSE)[chosen]
-        values = {column.name: matrix[:, place].tolist() for place, column in enumerate(layer.columns)}
-    arrays = (np.concatenate(parts), scores[chosen], np.concatenate(means), lists.rows[chosen])
-    return Explanation(tuple(places_by_name(names)), *arrays, values)
-
-
-def _prepared(layer: TableFeatures, lists: Lists) -> np.ndarray:
-    """Returns the prepared features of the documents, in the order of the lists."""
-    batches = layer.batches(layer.transform(lists), _LISTS_AT_ONCE)
-    return np.concatenate([tf.boolean_mask(inputs["features"], inputs["mask"]) for inputs, *_ in batches])
-
-
-def _in_parts(score: Callable[[np.ndarray], np.ndarray], features: np.ndarray) -> np.ndarray:
-    """Returns the scores of features, computed in parts to need little memory."""
-    starts = range(0, len(features), _PAIRS_AT_ONCE)
-    return np.concatenate([score(features[start : start + _PAIRS_AT_ONCE]) for start in starts])
+    raw = lists.to_pandas().iloc[chosen][[column.name for column in layer.columns]].to_dict("list")
+    arrays = (np.concatenate(values), scores[chosen], np.concatenate(means), lists.rows[chosen])
+    return Explanation(tuple(places_by_name(names)), *arrays, raw)
 
 
 def shapley_values(
-    score: Callable[[np.ndarray], np.ndarray],
-    features: np.ndarray,
-    names: Sequence[str],
-    documents: np.ndarray,
-    background: np.ndarray,
-    *,
-    samples: int,
-    seed: int,
+    score: Callable[..., Any], features: np.ndarray, names: Sequence[str], group: Sequence[Any], samples: int, seed: int
 ) -> np.ndarray:
     """Returns the Shapley values of columns, with the documents of a background in place of absent columns.
 
@@ -232,8 +177,7 @@ def shapley_values(
       score: The scores [n] of features [n, num_features], of which each row is scored alone.
       features: [rows, num_features], prepared.
       names: The column of each feature.
-      documents: The rows to explain.
-      background: The rows of the background.
+      group: The rows to explain, and those of their background.
       samples: The least number of draws per document; each document of the background has as many as the others.
       seed: Seed of the permutations.
 
@@ -242,6 +186,7 @@ def shapley_values(
 
     Time O(documents * samples * columns) scores, memory O(documents * samples * columns).
     """
+    documents, background = group
     by_name = places_by_name(names)
     column_of = np.array([list(by_name).index(name) for name in names])
     pairs = np.stack(np.meshgrid(documents, background, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -270,3 +215,132 @@ def representatives(scores: np.ndarray, count: int) -> np.ndarray:
     """Returns the places of at most so many documents, evenly spaced in the order of their scores."""
     count = min(count, len(scores))
     return np.argsort(scores, kind="stable")[((np.arange(count) + 0.5) * len(scores) / count).astype(int)]
+
+
+@dataclasses.dataclass(frozen=True)
+class PartialDependence:
+    """The mean score of documents by the value of a column, as returned by `Ranker.partial_dependence`.
+
+    Print it for a table.
+
+    Args:
+      column: The name of the column.
+      values: Its values, at least one: numbers or dates in ascending order, or texts, the most frequent ones first.
+      scores: The mean score with each value, [values].
+      known: The values of the column in the documents.
+
+    Raises:
+      ValueError: If there are not as many scores as values.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> print(training.PartialDependence("brand", ["acme", "umbrella"], [0.5, 0.25], ["acme", "umbrella"]))
+      brand     mean score
+      acme          0.5000
+      umbrella      0.2500
+    """
+
+    column: str
+    values: np.ndarray
+    scores: np.ndarray
+    known: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Checks the number of scores."""
+        if len(self.values) != len(self.scores):
+            raise ValueError(f"`scores` must be {len(self.values)}, one for each of `values`, got {len(self.scores)}.")
+
+    def __str__(self) -> str:
+        """Returns the table."""
+        names = [printable(self.column), *map(printable, self.values)]
+        width = max(map(len, names))
+        lines = [f"{name:<{width}}  {score:>10.4f}" for name, score in zip(names[1:], self.scores, strict=True)]
+        return "\n".join([f"{names[0]:<{width}}  mean score", *lines])
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Plots the mean scores; ticks show values in the documents, percentages their share of each text.
+
+        Args:
+          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
+
+        Raises:
+          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        _plotting.write_png(path, lambda: draw_dependence(self), by="`PartialDependence.plot`")
+
+
+def draw_dependence(dependence: PartialDependence) -> Figure:
+    """Returns the figure of `PartialDependence.plot` in the current theme."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5, 3.6), layout="constrained")
+    axes, known, values = figure.subplots(), np.asarray(dependence.known), np.asarray(dependence.values)
+    if are_texts := values.dtype.kind in "UO":
+        values = np.array([f"{_plotting.plain(value)} ({np.mean(known == value):.0%})" for value in values])
+    else:
+        ticks = known[:_MOST_TICKS]
+        axes.plot(ticks, np.zeros(len(ticks)), "|", color=_plotting.GRAY, transform=axes.get_xaxis_transform())
+    axes.plot(values, dependence.scores, "o" if are_texts else "o-", markersize=4.0, color=_plotting.COLORS[0])
+    axes.tick_params("x", rotation=0 if values.dtype.kind == "f" else 90)
+    axes.set_xlabel(_plotting.plain(dependence.column))
+    axes.set_ylabel("mean score")
+    return figure
+
+
+def partial_dependence(
+    score: Callable[..., Any], layer: TableFeatures, lists: Lists, name: str, points: int, seed: int
+) -> PartialDependence:
+    """Computes the mean score by the value of a column, as described in `Ranker.partial_dependence`.
+
+    Args:
+      score: The scores of raw values and lengths of lists, as from `TableFeatures.raw`.
+      layer: The features.
+      lists: The lists, with raw values.
+      name: The name of the column.
+      points: The most values.
+      seed: Seed of the sample of documents.
+    """
+    columns = {column.name: column for column in layer.columns if column.kind in _KINDS}
+    column = columns[_arguments.name("column", name, columns)]
+    # One list for each document, which alone takes the value: ranks depend on the others.
+    documents = np.random.default_rng(seed).permutation(lists.documents)
+    of_query = lists.query_of_document[documents]
+    count = max(int(np.searchsorted(np.cumsum(lists.lengths[of_query]), _SCORED, side="right")), 1)
+    documents, of_query = documents[:count], of_query[:count]
+    inside, lists = documents - lists.starts[of_query], lists.take(of_query)
+    changed = np.zeros(lists.documents, bool)
+    changed[lists.starts[:-1] + inside] = True
+
+    def read(places: np.ndarray) -> tuple[Any, dict[str, Any], np.ndarray]:
+        """Returns the raw values of documents, and a view of those of the column."""
+        numbers, others = layer.raw(lists, lists.rows[places])
+        if column.stacked:
+            numbers = np.array(numbers)
+            return numbers, others, numbers[:, [other.name for other in layer.columns if other.stacked].index(name)]
+        values = np.array(others[name])
+        return numbers, {**others, name: values}, values
+
+    *_, values = read(np.flatnonzero(changed))
+    missing = column.missing_value.encode() if column.dtype == tf.string else column.missing_value
+    known = values[(values != missing) & (values == values)]  # NaN differs from itself
+    if not len(known):
+        raise ValueError(f"`column` must have known values, got only missing ones in {name!r}.")
+    grid, counts = np.unique(known, return_counts=True)
+    if not column.ordered:
+        grid = grid[np.argsort(-counts, kind="stable")[:points]]
+    elif len(grid) > points:
+        grid = np.unique(np.sort(known)[np.linspace(0, len(known) - 1, points).astype(int)])
+    sums = np.zeros(len(grid))
+    for places, lengths in in_parts(lists, _SCORED_AT_ONCE, whole=True):
+        numbers, others, values = read(places)
+        for place, value in enumerate(grid):
+            values[changed[places]] = value
+            sums[place] += score(numbers, others, lengths).numpy()[changed[places]].sum(dtype=np.float64)
+    return PartialDependence(name, _shown(grid), sums / count, _shown(known))
+
+
+def _shown(values: np.ndarray) -> np.ndarray:
+    """Returns raw values as they are shown: dates of seconds since 1970-01-01 UTC, and text of bytes."""
+    if values.dtype.kind == "O":
+        return np.array([value.decode(errors="replace") for value in values], object)
+    return values.astype("datetime64[s]") if values.dtype.kind == "i" else values

@@ -105,12 +105,10 @@ class FeatureImportance:
 
 def draw(importance: FeatureImportance, top: int) -> Figure:
     """Returns the figure of `FeatureImportance.plot` in the current theme."""
-    shown = {name: importance.means[name] for name in list(importance.drops)[:top]}
-    repeats = len(importance.drops[next(iter(shown))])
-    errors = [importance.standard_errors[name] for name in shown] if repeats > 1 else None
+    repeats, errors = len(next(iter(importance.drops.values()))), importance.standard_errors.values()
     over = f"mean and standard error of {repeats} repeats" if repeats > 1 else "one repeat"
-    label = f"drop in {importance.metric} when the feature is shuffled"
-    return _plotting.bars(shown, title=f"Feature importance, {over}", label=label, errors=errors)
+    title, label = f"Feature importance, {over}", f"drop in {importance.metric} when the feature is shuffled"
+    return _plotting.bars(importance.means, top, title=title, label=label, errors=[*errors] if repeats > 1 else ())
 
 
 def permutation_importance(

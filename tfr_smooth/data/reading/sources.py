@@ -78,11 +78,6 @@ def as_table(X: Any) -> pa.Table:
     return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
-def check_constant(lists: Lists, name: str, what: str, got: str) -> None:
-    """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
-    _check_constant(lists, lists.source[name], what, got)
-
-
 def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
     """Returns the value of a column for each query as text, "missing" if it is missing.
 
@@ -93,13 +88,14 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
     """
     table = X.source if isinstance(X, Lists) else as_table(X)
     column = table[_arguments.name("by", name, table.column_names)]
-    _check_constant(lists, column, "`by`", f"{name!r}, which varies in the query of")
+    check_constant(lists, column, "`by`", f"{name!r}, which varies in the query of")
     values = column.take(pa.array(lists.rows[lists.starts[:-1]])).to_pylist()
     shown = ("missing" if value is None else str(value) for value in values)
     return dict(zip(map(str, lists.query_ids.to_pylist()), shown, strict=True))
 
 
-def _check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
+def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
+    """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
     codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
     varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
     if len(varies):
