@@ -92,8 +92,9 @@ def test_a_background_is_represented_by_documents_evenly_spaced_by_score():
     assert sorted(explanation.representatives(scores, 6)) == [0, 1, 2, 3, 4, 5]
 
 
-VALUES = {"price": [9.5], "a very long name": ["x" * 50], "empty": [None]}
-ONE = Explanation(["price", "match", "a very long name", "empty"], [[0.1, -0.4, 0.2, 0.0]], [0.2], [0.3], [7], VALUES)
+VALUES = {"price": [9.5], "a very long name": ["x" * 50], "empty": [None], "vector": [np.ones(2)], "nan": ["nan"]}
+COLUMN_NAMES = ["price", "match", "a very long name", "empty", "vector", "nan"]
+ONE = Explanation(COLUMN_NAMES, [[0.1, -0.4, 0.2, 0.0, 0.0, 0.0]], [0.2], [0.3], [7], VALUES)
 TWO = Explanation(["price", "match"], np.array([[0.1, -0.4], [0.3, 0.2]]), [0.2, 0.6], [0.3, 0.2], [7, 9], {})
 
 
@@ -105,6 +106,8 @@ def test_printed_tables_are_sorted_by_absolute_contribution():
         f"a very long name = {'x' * 40}  +0.2000",
         f"price = 9.5{' ' * 48}  +0.1000",
         f"empty = missing{' ' * 44}  +0.0000",
+        f"vector = [1. 1.]{' ' * 43}  +0.0000",
+        f"nan = nan{' ' * 50}  +0.0000",
     ]
     assert TWO.to_pandas().loc[9, "match"] == 0.2
 

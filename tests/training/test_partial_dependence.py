@@ -11,8 +11,8 @@ OF_DATES = PartialDependence("day", np.array(["2024-01-01", "2024-03-01"], "M8[s
 
 
 def test_tables_have_a_line_per_value():
-    assert str(OF_NUMBERS).splitlines() == ["price  mean score", "1.0        0.5000", "2.5       -0.2500"]
-    assert str(OF_DATES).splitlines()[1].startswith("2024-01-01")
+    assert str(OF_NUMBERS).splitlines() == ["price  mean score", "1          0.5000", "2.5       -0.2500"]
+    assert str(OF_DATES).splitlines()[1].startswith("2024-01-01 00:00:00")
 
 
 def test_plots_have_ticks_or_shares(tmp_path):

@@ -116,7 +116,8 @@ def draw(explanation: Explanation, top: int) -> Figure:
 def _text(value: Any) -> str:
     """Returns the start of a value as text."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return "missing" if value is None or value != value else f"{text:.{_LONGEST}}"
+    is_missing = value is None or text in ("nan", "NaT") and not isinstance(value, str)
+    return "missing" if is_missing else f"{text:.{_LONGEST}}"
 
 
 def explain(
@@ -252,7 +253,7 @@ class PartialDependence:
 
     def __str__(self) -> str:
         """Returns the table."""
-        names = [printable(self.column), *map(printable, self.values)]
+        names = [printable(name) for name in (self.column, *map(_text, np.asarray(self.values).tolist()))]
         width = max(map(len, names))
         lines = [f"{name:<{width}}  {score:>10.4f}" for name, score in zip(names[1:], self.scores, strict=True)]
         return "\n".join([f"{names[0]:<{width}}  mean score", *lines])
