@@ -123,6 +123,7 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_explanation.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
 
 # Built from the source archive: building in the tree creates build/, which on macOS collides with BUILD.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfr_smooth import _extras, _files
+from tfr_smooth._printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +54,42 @@ def text_color() -> str:
     import matplotlib
 
     return str(matplotlib.rcParams["text.color"])
+
+
+def plain(name: object) -> str:
+    """Returns a name from data as text of a plot: in one line, and without mathematics between dollar signs."""
+    return printable(name).replace("$", r"\$")
+
+
+def bars(
+    values: Mapping[str, float], top: int, *, title: str, label: str, errors: Sequence[float] = (), numbers: str = ""
+) -> Figure:
+    """Returns a figure of horizontal bars, the first one at the top.
+
+    Args:
+      values: The values by name.
+      top: The number of bars, at most.
+      title: The title.
+      label: What the values are.
+      errors: Half the length of the error bar of each value; () for none.
+      numbers: The format of the numbers at the bars, such as "{:.2f}"; "" for no numbers.
+    """
+    from matplotlib.figure import Figure
+
+    names, lengths = [plain(name) for name in values][:top], list(values.values())[:top]
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    colors = [COLORS[int(length < 0.0)] for length in lengths]
+    drawn = axes.barh(names, lengths, xerr=list(errors)[:top] or None, color=colors, ecolor=text_color())
+    if numbers:
+        axes.bar_label(drawn, fmt=numbers, padding=3, fontsize=9.0)
+        axes.margins(x=0.18)  # for the numbers of the longest bars
+    axes.invert_yaxis()
+    axes.axvline(0.0, color=text_color(), linewidth=0.8)
+    axes.grid(axis="y", visible=False)
+    axes.set_title(title)
+    axes.set_xlabel(label)
+    return figure
 
 
 def write_png(path: str | os.PathLike[str], draw: Callable[[], Figure], *, by: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from sklearn.calibration import calibration_curve
 
 from tfr_smooth import evaluation
+from tfr_smooth.evaluation import calibration
 
 RANDOM = np.random.default_rng(0)
 PREDICTIONS = RANDOM.random(1000) ** 2
@@ -60,3 +61,21 @@ def test_invalid_arguments_are_named(arguments, message):
 def test_a_plot_needs_a_table(tmp_path):
     with pytest.raises(ValueError, match="`tables` must have at least one table, got none"):
         evaluation.plot_reliability(tmp_path / "plot.png", {})
+
+
+def test_intervals_are_those_of_wilson():
+    table = evaluation.Reliability(np.array([10, 1, 400]), np.array([0.1, 0.5, 0.9]), np.array([0.0, 1.0, 0.5]))
+    # statsmodels' proportion_confint(..., method="wilson")
+    expected = [[0.0, 0.27753], [0.20655, 1.0], [0.45122, 0.54878]]
+    np.testing.assert_allclose(table.intervals, expected, atol=2e-5)
+    graded = evaluation.reliability([0, 4, 4, 0], [0.0, 1.0, 2.0, 3.0], bins=1, strategy="quantile")
+    binary = evaluation.reliability([0, 1, 1, 0], [0.0, 1.0, 2.0, 3.0], bins=1, strategy="quantile")
+    np.testing.assert_allclose(graded.intervals, 4.0 * binary.intervals)
+
+
+def test_the_plot_has_the_intervals_and_below_them_the_counts():
+    table = evaluation.reliability(LABELS, PREDICTIONS)
+    above, below = calibration._draw({"ranker": table}).axes
+    (bars,) = above.collections
+    np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], table.intervals)
+    assert below.get_lines()[0].get_ydata().tolist() == table.counts.tolist()

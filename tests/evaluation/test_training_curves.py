@@ -100,7 +100,13 @@ def test_there_is_no_empty_panel(panels):
 
 
 @pytest.mark.parametrize(
-    "loss, scale", [([16.0, 15.0, 0.3], "log"), ([2.0, 1.0, 0.3], "linear"), ([16.0, 0.3, -0.1], "linear")]
+    "loss, scale",
+    [
+        ([16.0, 15.0, 0.3], "log"),
+        ([2.0, 1.0, 0.3], "linear"),
+        ([16.0, 0.3, -0.1], "symlog"),
+        ([16.0, 0.3, -4.0], "linear"),
+    ],
 )
 def test_losses_of_different_sizes_have_a_logarithmic_scale(panels, loss, scale):
     left, right = panels({"loss": loss, "ndcg": [0.01, 0.5, 0.6]})

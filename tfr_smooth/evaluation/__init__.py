@@ -1,6 +1,7 @@
 """Evaluation: trec_eval's metrics, TREC files, a significance test, calibration, and plots."""
 
 from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
+from tfr_smooth.evaluation.segments import BySegment
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
@@ -14,6 +15,7 @@ from tfr_smooth.evaluation.trec import (
 from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
+    "BySegment",
     "Comparison",
     "Estimate",
     "Reliability",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STRATEGIES = ("uniform", "quantile")
+_NORMAL = 1.96  # standard errors of a 95% interval
 
 
 class Reliability(NamedTuple):
@@ -24,18 +25,20 @@ class Reliability(NamedTuple):
       counts: The documents of each bin, int64 [bins].
       predicted: The mean prediction of each bin, float64 [bins], increasing.
       observed: The mean label of each bin, float64 [bins].
+      highest: The highest label, >= 1.
 
     Example:
       >>> import numpy as np
       >>> from tfr_smooth import evaluation
       >>> table = evaluation.Reliability(np.array([3, 1]), np.array([0.2, 0.9]), np.array([0.1, 0.5]))
-      >>> round(table.expected_calibration_error, 3)
-      0.175
+      >>> round(table.expected_calibration_error, 3), table.intervals.round(2).tolist()
+      (0.175, [[0.01, 0.64], [0.05, 0.95]])
     """
 
     counts: np.ndarray
     predicted: np.ndarray
     observed: np.ndarray
+    highest: float = 1.0
 
     @property
     def expected_calibration_error(self) -> float:
@@ -44,6 +47,20 @@ class Reliability(NamedTuple):
         (Naeini et al., "Obtaining Well Calibrated Probabilities Using Bayesian Binning", AAAI 2015.)
         """
         return float(np.average(np.abs(self.observed - self.predicted), weights=self.counts))
+
+    @property
+    def intervals(self) -> np.ndarray:
+        r"""The 95% interval of each observed rate, float64 [bins, 2]: Wilson's score interval (JASA 1927).
+
+        $$\frac{p + z^2 / 2n \pm z \sqrt{p (1 - p) / n + z^2 / 4n^2}}{1 + z^2 / n}$$
+
+        for the rate p of n documents and z = 1.96. Labels are taken as fractions of the highest one; with labels
+        between 0 and this, the intervals are too wide.
+        """
+        rates, squared = self.observed / self.highest, _NORMAL**2 / self.counts
+        half = _NORMAL * np.sqrt(rates * (1.0 - rates) / self.counts + squared / self.counts / 4.0)
+        middle = rates + squared / 2.0
+        return self.highest * (np.stack([middle - half, middle + half], axis=1) / (1.0 + squared[:, np.newaxis]))
 
 
 def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str = "uniform") -> Reliability:
@@ -90,14 +107,17 @@ def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str 
     counts = np.bincount(places, minlength=bins)
     filled = counts > 0
     sums = [np.bincount(places, values, minlength=bins)[filled] for values in (predictions, labels)]
-    return Reliability(counts[filled], *(each / counts[filled] for each in sums))
+    predicted, observed = (of_bin / counts[filled] for of_bin in sums)
+    return Reliability(counts[filled], predicted, observed, max(1.0, float(labels.max())))
 
 
 def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliability]) -> None:
     """Plots the observed against the predicted rate of relevance of each bin, with the ideal diagonal.
 
+    Bars show the 95% intervals of the observed rates, and the panel below the documents of each bin.
+
     Args:
-      path: The PNG file to write (about 820 x 720 pixels), in an existing directory. An existing file is replaced
+      path: The PNG file to write (about 820 x 930 pixels), in an existing directory. An existing file is replaced
         atomically.
       tables: By the name in the legend, the result of `reliability`; at least one.
 
@@ -125,15 +145,20 @@ def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliabil
 def _draw(tables: Mapping[str, Reliability]) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 4.8), layout="constrained")
-    axes = figure.subplots()
+    figure = Figure(figsize=(5.5, 6.2), layout="constrained")
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(4.0, 1.0))
     highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
     axes.plot([0.0, highest], [0.0, highest], color=_plotting.GRAY, linestyle=":", label="ideal")
     for (name, table), color in zip(tables.items(), itertools.cycle(_plotting.COLORS), strict=False):
         label = f"{name} (ECE {table.expected_calibration_error:.3f})"
-        axes.plot(table.predicted, table.observed, label=label, color=color, marker="o", markersize=4.5)
-    axes.set_title("Reliability")
-    axes.set_xlabel("predicted rate of relevance")
+        look: dict[str, Any] = {"color": color, "marker": "o", "markersize": 4.5}
+        errors = np.abs(table.intervals - table.observed[:, np.newaxis]).T
+        axes.errorbar(table.predicted, table.observed, yerr=errors, label=label, capsize=2.0, elinewidth=1.0, **look)
+        below.plot(table.predicted, table.counts, **look)
+    axes.set_title("Reliability, with 95% intervals")
     axes.set_ylabel("observed rate of relevance")
     axes.legend(loc="upper left")
+    below.set_yscale("log")
+    below.set_ylabel("documents")
+    below.set_xlabel("predicted rate of relevance")
     return figure

@@ -20,6 +20,8 @@ _LOSS = "loss"
 _VALIDATION = "val_"
 # Losses have a logarithmic scale from this ratio of the highest to the lowest one on.
 _WIDE = 10.0
+# A logarithmic scale is linear below this fraction of the highest loss, if losses are not all above 0.
+_LINEAR = 1e-3
 
 
 def plot_training_curves(
@@ -34,7 +36,8 @@ def plot_training_curves(
       path: The PNG file to write (about 1650 x 720 pixels, half as wide without metrics or without a loss), in an
         existing directory. An existing file is replaced atomically.
       history: Name to one number per epoch, as in the `history` of Keras's `History`. "loss" and "val_loss" are plotted
-        on the left, on a logarithmic scale if they differ by more than a factor of 10, all other names on the right;
+        on the left, on a logarithmic scale if they differ by more than a factor of 10 (linear near 0 for losses that
+        are not all above 0), all other names on the right;
         the prefix "val_" marks validation. All sequences have the same length, >= 1. NaN and infinity leave a gap.
       best_epoch: The epoch to mark, in [1, number of epochs]. None marks none.
 
@@ -86,8 +89,13 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
     for axes, (title, panel) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw_panel(axes, panel, epochs)
         values = np.concatenate(list(panel.values()))
-        if title == "Loss" and 0.0 < np.nanmin(values, initial=np.inf) * _WIDE < np.nanmax(values, initial=0.0):
-            axes.set_yscale("log")  # such as of a softmax loss, and then another one
+        lowest, highest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=0.0)
+        if title == "Loss" and abs(lowest) * _WIDE < highest:  # such as of a softmax loss, and then another one
+            # 1 minus a smooth metric may fall below 0.
+            if lowest > 0.0:
+                axes.set_yscale("log")
+            else:
+                axes.set_yscale("symlog", linthresh=highest * _LINEAR)
         mark = ""
         if best_epoch is not None:
             axes.axvline(best_epoch, color=_plotting.GRAY, linewidth=1.5, linestyle=":", zorder=1.5)

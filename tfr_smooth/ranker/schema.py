@@ -54,7 +54,7 @@ class Schema:
         query_features = list(map(str, query_features))
         for name in query_features:
             _arguments.name("query_features", name, () if lists.is_dense else given.features)
-            check_constant(lists, name, "`query_features`", f"{name!r}, which varies in the query of")
+            check_constant(lists, lists.source[name], "`query_features`", f"{name!r}, which varies in the query of")
         roles: dict[str, Any] = {role: found[role] for role, name in names.items() if name is not None}
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)

@@ -146,7 +146,7 @@ class LoadedRanker(_Loaded):
         names = [column.name for column in columns]
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
         for name in self._of_list:
-            sources.check_constant(lists, name, f"column {name!r}", "different values in the query of")
+            sources.check_constant(lists, lists.source[name], f"column {name!r}", "different values in the query of")
         raw, rows = {column.name: raw_of_array(column, lists.source[column.name]) for column in columns}, lists.rows
         scores = np.zeros(len(rows), np.float32)
         for places, lengths in in_parts(lists, _SCORED, whole=True):

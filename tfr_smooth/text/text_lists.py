@@ -43,5 +43,5 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
         checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
         if not column_values.is_text(values.type):
             raise ValueError(f"{where} must be text, got the type {values.type}.")
-    check_constant(lists, str(query), f"column {query!r}", "another text in")
+    check_constant(lists, lists.source[str(query)], f"column {query!r}", "another text in")
     return lists

@@ -2,6 +2,7 @@
 
 from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
+from tfr_smooth.training.explanation import Explanation, PartialDependence
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.progress import ProgressLog
@@ -17,8 +18,10 @@ from tfr_smooth.training.validation import ExactValidation, Validation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
+    "Explanation",
     "FeatureImportance",
     "LazyAdamW",
+    "PartialDependence",
     "ProgressLog",
     "ResumableTraining",
     "Smoothness",

@@ -105,22 +105,10 @@ class FeatureImportance:
 
 def draw(importance: FeatureImportance, top: int) -> Figure:
     """Returns the figure of `FeatureImportance.plot` in the current theme."""
-    from matplotlib.figure import Figure
-
-    shown = list(importance.drops)[:top]
-    repeats = len(importance.drops[shown[0]])
-    means, errors = ([found[name] for name in shown] for found in (importance.means, importance.standard_errors))
-    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(shown)), layout="constrained")
-    axes = figure.subplots()
-    bars = errors if repeats > 1 else None
-    axes.barh(shown, means, xerr=bars, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
-    axes.invert_yaxis()  # the highest at the top
-    axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
-    axes.grid(axis="y", visible=False)
+    repeats, errors = len(next(iter(importance.drops.values()))), importance.standard_errors.values()
     over = f"mean and standard error of {repeats} repeats" if repeats > 1 else "one repeat"
-    axes.set_title(f"Feature importance, {over}")
-    axes.set_xlabel(f"drop in {importance.metric} when the feature is shuffled")
-    return figure
+    title, label = f"Feature importance, {over}", f"drop in {importance.metric} when the feature is shuffled"
+    return _plotting.bars(importance.means, top, title=title, label=label, errors=[*errors] if repeats > 1 else ())
 
 
 def permutation_importance(
@@ -175,15 +163,19 @@ def permutation_importance(
     names = _checked_names(names, evaluation.num_features)
     baseline = evaluation.evaluate()
     drops = {}
-    unique = list(dict.fromkeys(names))
-    for number, name in enumerate(unique):
+    by_name = places_by_name(names)
+    for number, (name, features) in enumerate(by_name.items()):
         # A separate random stream: the drops of a feature do not depend on other features.
         random = np.random.default_rng([seed, number])
-        features = [feature for feature, its_name in enumerate(names) if its_name == name]
         drops[name] = np.array([baseline - evaluation.evaluate(features, random) for _ in range(repeats)])
         if progress is not None:
-            progress(number + 1, len(unique))
+            progress(number + 1, len(by_name))
     return FeatureImportance(evaluation.metric.name, baseline, drops)
+
+
+def places_by_name(names: Sequence[str]) -> dict[str, list[int]]:
+    """Returns the places of the features of each name: those of one column change together."""
+    return {name: [place for place, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
 
 
 class _Evaluation:

@@ -56,7 +56,7 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     score = model
     if isinstance(model, tf.keras.Model):
         cluster.check_readable(model)
-        score = _scorer(model)
+        score = compiled_scorer(model)
     taken = _input_names(model)
     number = 0
     for element in dataset:
@@ -177,7 +177,8 @@ def _input_names(model: Any) -> set[str]:
     return set(names)
 
 
-def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
+def compiled_scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
+    """Returns the function from inputs to scores, traced once per model."""
     score = _scorers.get(model)
     if score is None:
         # A strong reference to the model would keep its entry alive.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
 
@@ -77,9 +78,25 @@ def as_table(X: Any) -> pa.Table:
     return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
-def check_constant(lists: Lists, name: str, what: str, got: str) -> None:
+def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
+    """Returns the value of a column for each query as text, "missing" if it is missing.
+
+    Args:
+      X: The table, or its lists, which may have more columns than `lists`.
+      lists: The lists of the table.
+      name: The name of the column, the argument `by`.
+    """
+    table = X.source if isinstance(X, Lists) else as_table(X)
+    column = table[_arguments.name("by", name, table.column_names)]
+    check_constant(lists, column, "`by`", f"{name!r}, which varies in the query of")
+    values = column.take(pa.array(lists.rows[lists.starts[:-1]])).to_pylist()
+    shown = ("missing" if value is None else str(value) for value in values)
+    return dict(zip(map(str, lists.query_ids.to_pylist()), shown, strict=True))
+
+
+def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
     """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
-    codes = lists.source[name].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
+    codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
     varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
     if len(varies):
         raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")

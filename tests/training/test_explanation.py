@@ -1,0 +1,127 @@
+"""Shapley values agree with their definition, and the table and the plot show them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from tfr_smooth.training import Explanation, explanation
+
+NAMES = ["a", "a", "b", "c", "ignored", "d", "c"]
+COLUMNS = ["a", "b", "c", "ignored", "d"]
+FEATURES = np.random.default_rng(0).normal(size=(9, len(NAMES)))
+WEIGHTS = np.array([0.5, -1.0, 2.0, 0.3, 0.0, 1.5, 0.7])
+
+
+def linear(features):
+    return features @ WEIGHTS
+
+
+def of_pairs(features):
+    a, _, b, c, _, d, other = features.T
+    return np.exp(a) * b + np.sin(b * d) - c * np.tanh(d) + other**2
+
+
+def of_triples(features):
+    a, second, b, c, _, d, _ = features.T
+    return np.tanh(a * b * d) + np.maximum(second * c, b) * d
+
+
+def exact(function, documents, background):
+    """The definition over all subsets of the columns, in float64."""
+    values = np.zeros([len(documents), len(COLUMNS)])
+    of_column = np.array([COLUMNS.index(name) for name in NAMES])
+    count = len(COLUMNS)
+    for place, document in enumerate(documents):
+        for column in range(count):
+            others = [other for other in range(count) if other != column]
+            for size in range(count):
+                weight = math.factorial(size) * math.factorial(count - size - 1) / math.factorial(count)
+                for subset in itertools.combinations(others, size):
+                    present = [np.isin(of_column, chosen) for chosen in ([*subset, column], subset)]
+                    scores = [function(np.where(mask, document, background)).mean() for mask in present]
+                    values[place, column] += weight * (scores[0] - scores[1])
+    return values
+
+
+def sampled(function, documents, background, samples=1, seed=0):
+    places = (np.asarray(documents), np.asarray(background))
+    return explanation.shapley_values(function, FEATURES, NAMES, places, samples, seed)
+
+
+@pytest.mark.parametrize("function", [linear, of_pairs])
+@pytest.mark.parametrize("background", [range(9), range(3, 7)])
+def test_values_of_functions_of_up_to_two_columns_are_exact(function, background):
+    """Also where documents are their own background."""
+    values = sampled(function, [2, 5, 8], background)
+    np.testing.assert_allclose(values, exact(function, FEATURES[[2, 5, 8]], FEATURES[background]), atol=1e-12)
+
+
+def test_values_of_a_linear_function_are_the_weighted_differences_to_the_mean():
+    differences = WEIGHTS * (FEATURES - FEATURES.mean(axis=0))
+    expected = [differences[:, np.array(NAMES) == name].sum(axis=1) for name in COLUMNS]
+    np.testing.assert_allclose(sampled(linear, range(9), range(9)), np.transpose(expected), atol=1e-12)
+
+
+def test_values_of_interactions_of_three_columns_converge():
+    expected = exact(of_triples, FEATURES[:4], FEATURES)
+    errors = [np.abs(sampled(of_triples, range(4), range(9), samples) - expected).max() for samples in (9, 9000)]
+    assert errors[1] < 0.01 < errors[0]
+
+
+@pytest.mark.parametrize("function", [linear, of_pairs, of_triples])
+def test_values_sum_to_the_difference_of_the_scores_and_those_of_an_ignored_column_are_0(function):
+    for background in (range(9), [4], [1, 7, 8]):
+        values = sampled(function, range(9), background, seed=3)
+        scores = function(FEATURES)
+        np.testing.assert_allclose(values.sum(axis=1), scores - scores[background].mean(), atol=1e-12)
+        assert (values[:, COLUMNS.index("ignored")] == 0.0).all()
+
+
+def test_many_pairs_are_computed_in_parts(monkeypatch):
+    whole = sampled(of_pairs, range(9), range(9))
+    monkeypatch.setattr(explanation, "_PAIRS_AT_ONCE", 7)
+    np.testing.assert_allclose(sampled(of_pairs, range(9), range(9)), whole, atol=1e-12)
+
+
+def test_a_background_is_represented_by_documents_evenly_spaced_by_score():
+    scores = np.array([5.0, 1.0, 4.0, 2.0, 3.0, 0.0])
+    assert scores[explanation.representatives(scores, 3)].tolist() == [1.0, 3.0, 5.0]
+    assert sorted(explanation.representatives(scores, 6)) == [0, 1, 2, 3, 4, 5]
+
+
+VALUES = {"price": [9.5], "a very long name": ["x" * 50], "empty": [None], "vector": [np.ones(2)], "nan": ["nan"]}
+COLUMN_NAMES = ["price", "match", "a very long name", "empty", "vector", "nan"]
+ONE = Explanation(COLUMN_NAMES, [[0.1, -0.4, 0.2, 0.0, 0.0, 0.0]], [0.2], [0.3], [7], VALUES)
+TWO = Explanation(["price", "match"], np.array([[0.1, -0.4], [0.3, 0.2]]), [0.2, 0.6], [0.3, 0.2], [7, 9], {})
+
+
+def test_printed_tables_are_sorted_by_absolute_contribution():
+    assert str(TWO).splitlines() == ["mean absolute contribution to 2 scores", "match  +0.3000", "price  +0.2000"]
+    assert str(ONE).splitlines() == [
+        "row 7: score 0.2000, background 0.3000",
+        f"match{' ' * 54}  -0.4000",
+        f"a very long name = {'x' * 40}  +0.2000",
+        f"price = 9.5{' ' * 48}  +0.1000",
+        f"empty = missing{' ' * 44}  +0.0000",
+        f"vector = [1. 1.]{' ' * 43}  +0.0000",
+        f"nan = nan{' ' * 50}  +0.0000",
+    ]
+    assert TWO.to_pandas().loc[9, "match"] == 0.2
+
+
+def test_the_plot_shows_columns_with_their_values_and_numbers(tmp_path):
+    (axes,) = explanation.draw(ONE, top=2).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["match", f"a very long name = {'x' * 40}"]
+    assert [text.get_text() for text in axes.texts] == ["-0.40", "+0.20"] and axes.yaxis_inverted()
+    TWO.plot(tmp_path / "plot.png")
+    assert imread(tmp_path / "plot.png").ndim == 3
+    with pytest.raises(ValueError, match="`top` must be an integer >= 1, got 0"):
+        TWO.plot(tmp_path / "plot.png", top=0)
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"`contributions` must be \[1, 2\], one row per document, got shape \(1, 1\)"):
+        Explanation(["a", "b"], [[0.1]], [0.2], [0.3], [0], {})

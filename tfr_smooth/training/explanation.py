@@ -1,0 +1,347 @@
+"""What columns do to scores: Shapley values of single scores, and the partial dependence of the mean score."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _plotting
+from tfr_smooth._printable import printable
+from tfr_smooth.columns.features import TableFeatures
+from tfr_smooth.columns.list_context import in_parts
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.training.feature_importance import places_by_name
+from tfr_smooth.training.scoring import compiled_scorer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32
+_LONGEST = 40  # letters of a value in tables and plots
+_KINDS = ("number", "boolean", "date", "category", "id")  # of columns with a partial dependence
+_SCORED, _SCORED_AT_ONCE = 2**14, 2**12  # documents that are scored for each value
+_MOST_TICKS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The contribution of each column to the scores of documents, as returned by `Ranker.explain`.
+
+    The contributions to the score of a document sum to its score minus the mean score of its background. Print it for a
+    table: of one document, its columns by decreasing absolute contribution; of several, the columns by their mean
+    absolute contribution.
+
+    Args:
+      columns: The names of the columns.
+      contributions: [documents, columns].
+      scores: The scores, [documents].
+      background_scores: The mean score of the background of each document, [documents].
+      rows: The row of each document in the table, [documents].
+      values: By column, the values of the documents; a match of two columns has none.
+
+    Raises:
+      ValueError: If the shape of `contributions` is another one.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> values = {"price": [9.5], "brand": ["acme"]}
+      >>> print(training.Explanation(["price", "brand"], [[0.1, -0.4]], [0.2], [0.5], [7], values))
+      row 7: score 0.2000, background 0.5000
+      brand = acme  -0.4000
+      price = 9.5   +0.1000
+    """
+
+    columns: Sequence[str]
+    contributions: np.ndarray
+    scores: np.ndarray
+    background_scores: np.ndarray
+    rows: np.ndarray
+    values: Mapping[str, Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        """Checks the shape of the contributions."""
+        if np.shape(self.contributions) != (len(self.rows), len(self.columns)):
+            expected = f"[{len(self.rows)}, {len(self.columns)}], one row per document"
+            raise ValueError(f"`contributions` must be {expected}, got shape {np.shape(self.contributions)}.")
+
+    def to_pandas(self) -> Any:
+        """Returns the contributions as a pandas DataFrame, with the rows of the table as its index."""
+        import pandas as pd
+
+        return pd.DataFrame(self.contributions, index=self.rows, columns=list(self.columns))
+
+    def bars(self) -> tuple[str, dict[str, float]]:
+        """Returns what is shown, and by column the contributions to one score, or their mean absolute values."""
+        shown = sizes = np.abs(self.contributions).mean(axis=0)
+        title, values = f"mean absolute contribution to {len(self.rows)} scores", {}
+        if len(self.rows) == 1:
+            title = f"row {self.rows[0]}: score {self.scores[0]:.4f}, background {self.background_scores[0]:.4f}"
+            shown, values = self.contributions[0], {name: f" = {_text(of[0])}" for name, of in self.values.items()}
+        names = {place: self.columns[place] for place in np.argsort(-sizes, kind="stable")}
+        return title, {f"{name}{values.get(name, '')}": shown[place] for place, name in names.items()}
+
+    def __str__(self) -> str:
+        """Returns the table."""
+        title, bars = self.bars()
+        width = max(len(printable(name)) for name in bars)
+        return "\n".join([title, *(f"{printable(name):<{width}}  {bar:+.4f}" for name, bar in bars.items())])
+
+    def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:
+        """Plots the contributions as bars: of one document, or the mean absolute values of several.
+
+        Args:
+          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
+          top: The number of columns, >= 1; those with the highest absolute contributions are shown.
+
+        Raises:
+          ValueError: If `top` is invalid.
+          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        top = _arguments.integer("top", top, least=1)
+        _plotting.write_png(path, lambda: draw(self, top), by="`Explanation.plot`")
+
+
+def draw(explanation: Explanation, top: int) -> Figure:
+    """Returns the figure of `Explanation.plot` in the current theme."""
+    title, values = explanation.bars()
+    return _plotting.bars(values, top, title=title, label="contribution to the score", numbers="{:+.2f}")
+
+
+def _text(value: Any) -> str:
+    """Returns the start of a value as text."""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    is_missing = value is None or text in ("nan", "NaT") and not isinstance(value, str)
+    return "missing" if is_missing else f"{text:.{_LONGEST}}"
+
+
+def explain(
+    scorer: Any, layer: TableFeatures, lists: Lists, background: Lists | None, rows: Any, samples: int, seed: int
+) -> Explanation:
+    """Explains the scores of documents, as described in `Ranker.explain`.
+
+    Args:
+      scorer: The scorer of prepared features, of which each document is scored alone.
+      layer: The features.
+      lists: The lists of the documents, with raw values.
+      background: The lists of the background, or None for that of each document.
+      rows: The rows of the source to explain, or None for all.
+      samples: The least number of pairs of permutations per document.
+      seed: Seed of the permutations.
+    """
+    rows = lists.rows if rows is None else np.asarray(rows)
+    if not len(rows) or not np.isin(rows, lists.rows).all():
+        raise ValueError(f"`rows` must be rows of `X`, at least one, got {reprlib.repr(rows.tolist())}.")
+    lists = lists.take(np.unique(lists.query_of_document[np.isin(lists.rows, rows)]))
+    chosen, compiled = np.flatnonzero(np.isin(lists.rows, rows)), compiled_scorer(scorer)
+
+    def score(features: np.ndarray) -> np.ndarray:
+        return compiled({"features": tf.constant(features)[tf.newaxis]})[0].numpy().astype(np.float64)
+
+    def prepared(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
+        batches = layer.batches(layer.transform(lists), _LISTS_AT_ONCE)
+        parts = [tf.boolean_mask(inputs["features"], inputs["mask"]).numpy() for inputs, *_ in batches]
+        return np.concatenate(parts), np.concatenate(list(map(score, parts)))
+
+    features, scores = prepared(lists)
+    # The documents that are explained together, and where those of their background start and end.
+    of_query, ends = lists.query_of_document[chosen], lists.starts
+    parts = [(chosen[of_query == query], ends[query], ends[query + 1]) for query in range(len(lists))]
+    if background is not None:
+        others, of_others = prepared(background)
+        features, scores = np.concatenate([features, others]), np.concatenate([scores, of_others])
+        parts = [(chosen, lists.documents, len(scores))]
+    groups = [(documents, start + representatives(scores[start:end], samples)) for documents, start, end in parts]
+    names = layer.feature_columns
+    values = [shapley_values(score, features, names, group, samples, seed) for group in groups]
+    means = [np.full(len(documents), scores[others].mean()) for documents, others in groups]
+    raw = lists.to_pandas().iloc[chosen][[column.name for column in layer.columns]].to_dict("list")
+    arrays = (np.concatenate(values), scores[chosen], np.concatenate(means), lists.rows[chosen])
+    return Explanation(tuple(places_by_name(names)), *arrays, raw)
+
+
+def shapley_values(
+    score: Callable[..., Any], features: np.ndarray, names: Sequence[str], group: Sequence[Any], samples: int, seed: int
+) -> np.ndarray:
+    """Returns the Shapley values of columns, with the documents of a background in place of absent columns.
+
+    A permutation is drawn with its reverse (Mitchell et al., "Sampling Permutations for Shapley Value Estimation", JMLR
+    2022): interactions of two columns then have no sampling error. The values of x against z are the negative ones of z
+    against x, so each pair is computed once.
+
+    Args:
+      score: The scores [n] of features [n, num_features], of which each row is scored alone.
+      features: [rows, num_features], prepared.
+      names: The column of each feature.
+      group: The rows to explain, and those of their background.
+      samples: The least number of draws per document; each document of the background has as many as the others.
+      seed: Seed of the permutations.
+
+    Returns:
+      float64 [documents, columns], columns in the order of `places_by_name`.
+
+    Time O(documents * samples * columns) scores, memory O(documents * samples * columns).
+    """
+    documents, background = group
+    by_name = places_by_name(names)
+    column_of = np.array([list(by_name).index(name) for name in names])
+    pairs = np.stack(np.meshgrid(documents, background, indexing="ij"), axis=-1).reshape(-1, 2)
+    unordered, places = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
+    draws = -(-samples // len(background))
+    random = np.random.default_rng(seed)
+    values = np.zeros([len(unordered) * draws, len(by_name)])
+    for first in range(0, len(values), _PAIRS_AT_ONCE):
+        part = values[first : first + _PAIRS_AT_ONCE]
+        rows = np.arange(len(part))
+        present, absent = (features[side] for side in unordered[(first + rows) // draws].T)
+        orders = random.permuted(np.tile(np.arange(len(by_name)), [len(part), 1]), axis=1)
+        for order in (orders, orders[:, ::-1]):
+            mixed, before = absent, score(absent)
+            for column in order.T:
+                mixed = np.where(column_of == column[:, np.newaxis], present, mixed)
+                after = score(mixed)
+                part[rows, column] += (after - before) / 2.0
+                before = after
+    values = values.reshape(len(unordered), draws, -1).mean(axis=1)[places.reshape(-1)]
+    values *= np.where(pairs[:, :1] > pairs[:, 1:], -1.0, 1.0)
+    return values.reshape(len(documents), len(background), -1).mean(axis=1)
+
+
+def representatives(scores: np.ndarray, count: int) -> np.ndarray:
+    """Returns the places of at most so many documents, evenly spaced in the order of their scores."""
+    count = min(count, len(scores))
+    return np.argsort(scores, kind="stable")[((np.arange(count) + 0.5) * len(scores) / count).astype(int)]
+
+
+@dataclasses.dataclass(frozen=True)
+class PartialDependence:
+    """The mean score of documents by the value of a column, as returned by `Ranker.partial_dependence`.
+
+    Print it for a table.
+
+    Args:
+      column: The name of the column.
+      values: Its values, at least one: numbers or dates in ascending order, or texts, the most frequent ones first.
+      scores: The mean score with each value, [values].
+      known: The values of the column in the documents.
+
+    Raises:
+      ValueError: If there are not as many scores as values.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> print(training.PartialDependence("brand", ["acme", "umbrella"], [0.5, 0.25], ["acme", "umbrella"]))
+      brand     mean score
+      acme          0.5000
+      umbrella      0.2500
+    """
+
+    column: str
+    values: np.ndarray
+    scores: np.ndarray
+    known: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Checks the number of scores."""
+        if len(self.values) != len(self.scores):
+            raise ValueError(f"`scores` must be {len(self.values)}, one for each of `values`, got {len(self.scores)}.")
+
+    def __str__(self) -> str:
+        """Returns the table."""
+        names = [printable(name) for name in (self.column, *map(_text, np.asarray(self.values).tolist()))]
+        width = max(map(len, names))
+        lines = [f"{name:<{width}}  {score:>10.4f}" for name, score in zip(names[1:], self.scores, strict=True)]
+        return "\n".join([f"{names[0]:<{width}}  mean score", *lines])
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Plots the mean scores; ticks show values in the documents, percentages their share of each text.
+
+        Args:
+          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
+
+        Raises:
+          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        _plotting.write_png(path, lambda: draw_dependence(self), by="`PartialDependence.plot`")
+
+
+def draw_dependence(dependence: PartialDependence) -> Figure:
+    """Returns the figure of `PartialDependence.plot` in the current theme."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5, 3.6), layout="constrained")
+    axes, known, values = figure.subplots(), np.asarray(dependence.known), np.asarray(dependence.values)
+    if are_texts := values.dtype.kind in "UO":
+        values = np.array([f"{_plotting.plain(value)} ({np.mean(known == value):.0%})" for value in values])
+    else:
+        ticks = known[:_MOST_TICKS]
+        axes.plot(ticks, np.zeros(len(ticks)), "|", color=_plotting.GRAY, transform=axes.get_xaxis_transform())
+    axes.plot(values, dependence.scores, "o" if are_texts else "o-", markersize=4.0, color=_plotting.COLORS[0])
+    axes.tick_params("x", rotation=0 if values.dtype.kind == "f" else 90)
+    axes.set_xlabel(_plotting.plain(dependence.column))
+    axes.set_ylabel("mean score")
+    return figure
+
+
+def partial_dependence(
+    score: Callable[..., Any], layer: TableFeatures, lists: Lists, name: str, points: int, seed: int
+) -> PartialDependence:
+    """Computes the mean score by the value of a column, as described in `Ranker.partial_dependence`.
+
+    Args:
+      score: The scores of raw values and lengths of lists, as from `TableFeatures.raw`.
+      layer: The features.
+      lists: The lists, with raw values.
+      name: The name of the column.
+      points: The most values.
+      seed: Seed of the sample of documents.
+    """
+    columns = {column.name: column for column in layer.columns if column.kind in _KINDS}
+    column = columns[_arguments.name("column", name, columns)]
+    # One list for each document, which alone takes the value: ranks depend on the others.
+    documents = np.random.default_rng(seed).permutation(lists.documents)
+    of_query = lists.query_of_document[documents]
+    count = max(int(np.searchsorted(np.cumsum(lists.lengths[of_query]), _SCORED, side="right")), 1)
+    documents, of_query = documents[:count], of_query[:count]
+    inside, lists = documents - lists.starts[of_query], lists.take(of_query)
+    changed = np.zeros(lists.documents, bool)
+    changed[lists.starts[:-1] + inside] = True
+
+    def read(places: np.ndarray) -> tuple[Any, dict[str, Any], np.ndarray]:
+        """Returns the raw values of documents, and a view of those of the column."""
+        numbers, others = layer.raw(lists, lists.rows[places])
+        if column.stacked:
+            numbers = np.array(numbers)
+            return numbers, others, numbers[:, [other.name for other in layer.columns if other.stacked].index(name)]
+        values = np.array(others[name])
+        return numbers, {**others, name: values}, values
+
+    *_, values = read(np.flatnonzero(changed))
+    missing = column.missing_value.encode() if column.dtype == tf.string else column.missing_value
+    known = values[(values != missing) & (values == values)]  # NaN differs from itself
+    if not len(known):
+        raise ValueError(f"`column` must have known values, got only missing ones in {name!r}.")
+    grid, counts = np.unique(known, return_counts=True)
+    if not column.ordered:
+        grid = grid[np.argsort(-counts, kind="stable")[:points]]
+    elif len(grid) > points:
+        grid = np.unique(np.sort(known)[np.linspace(0, len(known) - 1, points).astype(int)])
+    sums = np.zeros(len(grid))
+    for places, lengths in in_parts(lists, _SCORED_AT_ONCE, whole=True):
+        numbers, others, values = read(places)
+        for place, value in enumerate(grid):
+            values[changed[places]] = value
+            sums[place] += score(numbers, others, lengths).numpy()[changed[places]].sum(dtype=np.float64)
+    return PartialDependence(name, _shown(grid), sums / count, _shown(known))
+
+
+def _shown(values: np.ndarray) -> np.ndarray:
+    """Returns raw values as they are shown: dates of seconds since 1970-01-01 UTC, and text of bytes."""
+    if values.dtype.kind == "O":
+        return np.array([value.decode(errors="replace") for value in values], object)
+    return values.astype("datetime64[s]") if values.dtype.kind == "i" else values
