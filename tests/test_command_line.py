@@ -115,7 +115,7 @@ ERRORS = {
     "score nothing.keras a.csv b.csv": "No such file or directory: 'nothing.keras'",
     "score {folder}/train.csv a.csv b.csv": "MODEL must be a file of `tfr-smooth train` or of `save`, got",
     "score {model} {folder}/new.jsonl out.txt": "OUT must end in .csv or .parquet, got 'out.txt'.",
-    "score {model} {folder}/new.jsonl {folder}/o.csv --names=shop,rank": "--names must not be columns of the table, got",
+    "score {model} {folder}/new.jsonl {folder}/o.csv --names=shop,rank": "--names must not be columns of the table",
     "score {model} {folder}/bad.jsonl {folder}/o.csv": "bad.jsonl:3: JSON parse error: ",
     "evaluate {model} {folder}/bad.csv": "bad.csv:3: Expected 4 columns, got 2",
     "evaluate {model} {folder}/valid.parquet --measures=ndcg,loss": "`measures` must be",

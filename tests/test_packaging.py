@@ -133,7 +133,7 @@ def imported_parts(part):
 ORDER = (
     "rankings < measures < _lookup, _plotting < losses, metrics < _estimator < columns < models < training < serving"
 )
-ORDER += " < ranker < recommendation < keras_ranking"
+ORDER += " < ranker < recommendation < keras_ranking, command_line"
 LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
 LAYERED = set().union(*LAYERS)
 
