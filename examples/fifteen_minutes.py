@@ -36,7 +36,7 @@ from tfr_smooth import evaluation
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/fifteen_minutes", "Folder for all output.")
 _EPOCHS = flags.DEFINE_integer("epochs", None, "Passes over the searches. Default: that of `tfr_smooth.Ranker`.")
 
-WORDS = "red blue green small large light warm soft wool cotton leather summer winter running walking city".split()
+WORDS = ["red", "blue", "green", "small", "large", "light", "warm", "soft", "wool", "cotton", "leather", "summer", "winter", "running", "walking", "city"]
 CATEGORIES = ["shoes", "coat", "shirt", "bag"]
 
 

@@ -429,6 +429,8 @@ REFUSED = [
     (table(pd.DataFrame({"q": [], "label": [], "x": []})), "`table` must have at least one row, got none."),
     (of(q=[1, None]), "column 'q' must be query ids without missing values, got None in row 1."),
     (of(q=[[1], [2]]), "column 'q' must be query ids as numbers or text, got the type list<item: int64>."),
+    (of(label=["yes", "no"]),
+     "column 'label' must be numbers or booleans, got text such as 'yes', 'no': convert "),
     (of(label=[1, None]), "column 'label' must be finite float32 numbers >= 0, got None in row 1."),
     (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
