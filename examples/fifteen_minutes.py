@@ -3,8 +3,8 @@
     pip install 'tfr_smooth[evaluation,serve]' absl-py pandas
     python examples/fifteen_minutes.py --output_dir=output/fifteen_minutes
 
-It writes a made-up log of a shop, OUTPUT_DIR/log.csv, in place of yours: one row per shown product, with the text of the
-search, the product's title, brand, price, category and date, and whether it was clicked. Brands and prices have gaps.
+It writes a made-up log of a shop, OUTPUT_DIR/log.csv, in place of yours: one row per shown product, with the text of
+the search, the product's title, brand, price, category and date, and the click. Brands and prices have gaps.
 Then it trains a ranker on three quarters of the searches, evaluates it on the others, shows what its scores depend on,
 exports it, starts examples/serve_http.py, and compares the answers with `predict`. OUTPUT_DIR also contains
     ranker.keras  the ranker, which tfr_smooth.Ranker.load reads
@@ -36,7 +36,21 @@ from tfr_smooth import evaluation
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/fifteen_minutes", "Folder for all output.")
 _EPOCHS = flags.DEFINE_integer("epochs", None, "Passes over the searches. Default: that of `tfr_smooth.Ranker`.")
 
-WORDS = ["red", "blue", "green", "small", "large", "light", "warm", "soft", "wool", "cotton", "leather", "summer", "winter", "running", "walking", "city"]
+WORDS = [
+    "red",
+    "blue",
+    "green",
+    "small",
+    "large",
+    "light",
+    "warm",
+    "soft",
+    "wool",
+    "cotton",
+    "summer",
+    "winter",
+    "city",
+]
 CATEGORIES = ["shoes", "coat", "shirt", "bag"]
 
 
