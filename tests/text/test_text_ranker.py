@@ -80,14 +80,15 @@ def test_the_command_line_trains_and_scores_texts(checkpoint, table, tmp_path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     files = [str(tmp_path / name) for name in ("ranker.keras", "table.csv", "scored.parquet")]
     table.to_csv(files[1], index=False)
-    flags = [f"--encoder={checkpoint}", "--interaction=late", "--epochs=1", "--verbose=false"]
+    flags = [f"--encoder={checkpoint}", "--interaction=late", "--length=20", "--query_length=10"]
+    flags += ["--epochs=1", "--verbose=false"]
     command = ["train", files[1], "--estimator=text", f"--model={files[0]}", "--query_id=query_id", *flags]
     assert command_line.main(command) == 0, capsys.readouterr().err
-    assert command_line.main(["score", *files]) == 0, capsys.readouterr().err
+    assert command_line.main(["score", *files, "--names=y,place"]) == 0, capsys.readouterr().err
     scored = pd.read_parquet(files[2])
-    expected = text.TextRanker.load(files[0]).rank(table)
-    found = scored.sort_values(["query_id", "rank"])["text"].tolist()
-    assert found == expected.sort_values(["query_id", "rank"])["text"].tolist()
+    expected = text.TextRanker.load(files[0]).rank(table, names=("y", "place"))
+    found = scored.sort_values(["query_id", "place"])["text"].tolist()
+    assert found == expected.sort_values(["query_id", "place"])["text"].tolist()
     assert command_line.main(["evaluate", *files[:2], "--measures=ndcg"]) == 0
     assert "\nndcg  " in capsys.readouterr().out
 
