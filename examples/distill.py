@@ -20,8 +20,8 @@ from typing import Any
 import startup
 
 # isort: split
+import estimator_flags
 import numpy as np
-import ranker_flags
 from absl import flags
 from command_line import errors_in_one_line, json_flag
 
@@ -46,7 +46,8 @@ _LOSSES = ("list_net", "coupled_rankdistil", "adr_mse", "pairwise_mse", "fastsor
 _TEMPERATURE = flags.DEFINE_float("teacher_temperature", 1.0, "Divisor of the teacher's scores.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Students per loss and fold.", lower_bound=1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/distill", "Folder for all output.")
-flags.adopt_module_key_flags(ranker_flags)
+_RANKER = estimator_flags.EstimatorFlags(tfr_smooth.Ranker, page="docs/ranker.md")
+flags.adopt_module_key_flags(estimator_flags)
 
 _MEASURES = {"ndcg": "NDCG", "ndcg_cut_10": "NDCG@10", "map": "MAP"}
 Part = dict[str, np.ndarray]  # features "X", labels "y" and queries "qid"; the rows of a query are adjacent
@@ -58,11 +59,12 @@ def main(argv: list[str]) -> None:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         output = pathlib.Path(_OUTPUT_DIR.value)
         output.mkdir(parents=True, exist_ok=True)
-        rankers = {f"labels: {flags.FLAGS.loss}": ranker_flags.ranker(verbose=False)}
+        ranker = _RANKER.make(verbose=False)
+        rankers = {f"labels: {ranker.get_params()['loss']}": ranker}
         for label, args in (_DISTILL.value or dict.fromkeys(_LOSSES, {})).items():
             args = {"loss": label, **args}
             # The labels of the validation queries select the epoch.
-            ranker = ranker_flags.ranker(args.pop("loss"), args, select_by="ndcg", verbose=False)
+            ranker = _RANKER.make(args.pop("loss"), args, select_by="ndcg", verbose=False)
             rankers[f"teacher: {label}"] = ranker
         found: list[pd.DataFrame] = []
         for fold, files in folds(output).items():
@@ -148,4 +150,4 @@ def table(rows: Any) -> str:
 
 
 if __name__ == "__main__":
-    startup.run(main, flags_parser=ranker_flags.parse)
+    startup.run(main, flags_parser=estimator_flags.parse)

@@ -15,6 +15,7 @@ the test part. The same command resumes after the last finished epoch. OUTPUT_DI
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import re
 from typing import Any
@@ -22,42 +23,23 @@ from typing import Any
 import startup
 
 # isort: split
+import estimator_flags
 import pandas as pd
 from absl import flags
-from command_line import errors_in_one_line, json_flag, write_json
+from command_line import errors_in_one_line, write_json
 
 from tfr_smooth import evaluation, recommendation
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
 _LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
-_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss, or none for the softmax loss only.")
-_LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"topn": 50}.')
-_DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
-_TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Divisor of the cosines of users and items.")
-_ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each item has a trained bias.")
-_PROPAGATION_LAYERS = flags.DEFINE_integer(
-    "propagation_layers", 0, "Propagations of the factors over the graph, as in LightGCN.", lower_bound=0
-)
-_SOFTMAX_EPOCHS = flags.DEFINE_integer("softmax_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
-_SOFTMAX_BATCH_SIZE = flags.DEFINE_integer(
-    "softmax_batch_size", 256, "Users per batch with the softmax loss.", lower_bound=1
-)
-_EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
-_LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the loss.", lower_bound=1)
-_NEGATIVES = flags.DEFINE_integer(
-    "negatives", None, "Sampled items per batch. Default: the whole catalog.", lower_bound=1
-)
-_HARD_NEGATIVES = flags.DEFINE_integer(
-    "hard_negatives", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
-)
-_SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
 _BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, ease, ials, bpr.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
+_RECOMMENDER = estimator_flags.EstimatorFlags(recommendation.Recommender, page="docs/recommendation.md")
+flags.adopt_module_key_flags(estimator_flags)  # --help shows them too.
 
 
-def implicit_model(name: str) -> Any:
+def implicit_model(name: str, *, dim: int | None, seed: int, **others: Any) -> Any:
     """Returns a model of the package implicit, which the extra `experiments` installs."""
     from implicit.cpu.als import AlternatingLeastSquares
     from implicit.cpu.bpr import BayesianPersonalizedRanking
@@ -65,17 +47,16 @@ def implicit_model(name: str) -> Any:
     from experiments.implicit_models import Implicit
 
     if name == "bpr":
-        return Implicit(BayesianPersonalizedRanking(factors=_DIM.value, random_state=_SEED.value))
-    return Implicit(
-        AlternatingLeastSquares(factors=_DIM.value, regularization=50.0, alpha=5.0, random_state=_SEED.value)
-    )
+        return Implicit(BayesianPersonalizedRanking(factors=dim or 256, random_state=seed))
+    return Implicit(AlternatingLeastSquares(factors=dim or 256, regularization=50.0, alpha=5.0, random_state=seed))
 
 
+# By name, the baseline for the arguments of the recommender.
 BASELINES = {
-    "popularity": recommendation.Popularity,
-    "ease": recommendation.EASE,
-    "ials": lambda: implicit_model("ials"),
-    "bpr": lambda: implicit_model("bpr"),
+    "popularity": lambda **params: recommendation.Popularity(),
+    "ease": lambda **params: recommendation.EASE(),
+    "ials": functools.partial(implicit_model, "ials"),
+    "bpr": functools.partial(implicit_model, "bpr"),
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
 # On the plot.
@@ -88,22 +69,24 @@ def main(argv: list[str]) -> None:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         if unknown := set(_BASELINES.value.split()) - set(BASELINES):
             raise ValueError(f"--baselines must be some of {', '.join(BASELINES)}, got {sorted(unknown)}.")
-        train, test = read()
+        recommender = _RECOMMENDER.make()
+        params = recommender.get_params()
+        train, test = read(params["seed"])
         print(f"train: {train}\n test: {test}")
         output = pathlib.Path(_OUTPUT_DIR.value)
         output.mkdir(parents=True, exist_ok=True)
-        recommender = make().fit(train, checkpoint_dir=output / "training")
+        recommender.fit(train, checkpoint_dir=output / "training")
         recommender.save(output / "recommender.keras")
         measured = {"recommender": measure("recommender", recommender, train, test)}
         for name in _BASELINES.value.split():
-            measured[name] = measure(name, BASELINES[name]().fit(train), train, test)
+            measured[name] = measure(name, BASELINES[name](**params).fit(train), train, test)
         plot(recommender, measured, output)
     # Written last: if this file exists, the output is complete.
     write_json(output / "metrics.json", {**measured.pop("recommender"), "baselines": measured})
     print(f"Output: {output}")
 
 
-def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
+def read(seed: int) -> tuple[recommendation.Interactions, recommendation.Interactions]:
     files = [path for path in (_TRAIN.value, _TEST.value) if path]
     ratings = re.search(r"\.(csv|dat|data)(\.gz)?$", _TRAIN.value)
     if ratings is None:
@@ -116,26 +99,7 @@ def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
         frames = [pd.read_csv(path, sep=separator, names=names, engine="python") for path in files]
         columns = {name: name for name in names}
         found = recommendation.from_dataframe(*frames, **columns, least_rating=_LEAST_RATING.value)
-    return found if _TEST.value else recommendation.hold_out(found, seed=_SEED.value)
-
-
-def make() -> recommendation.Recommender:
-    return recommendation.Recommender(
-        loss=None if _LOSS.value == "none" else _LOSS.value,
-        dim=_DIM.value,
-        temperature=_TEMPERATURE.value,
-        item_bias=_ITEM_BIAS.value,
-        propagation_layers=_PROPAGATION_LAYERS.value,
-        softmax_epochs=_SOFTMAX_EPOCHS.value,
-        softmax_batch_size=_SOFTMAX_BATCH_SIZE.value,
-        epochs=_EPOCHS.value,
-        learning_rate=_LEARNING_RATE.value,
-        batch_size=_BATCH_SIZE.value,
-        negatives=_NEGATIVES.value,
-        hard_negatives=_HARD_NEGATIVES.value,
-        seed=_SEED.value,
-        **_LOSS_ARGS.value,
-    )
+    return found if _TEST.value else recommendation.hold_out(found, seed=seed)
 
 
 def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, float]], output: pathlib.Path) -> None:
@@ -167,4 +131,6 @@ def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    startup.run(main, resume="The same command resumes after the last finished epoch.")
+    startup.run(
+        main, resume="The same command resumes after the last finished epoch.", flags_parser=estimator_flags.parse
+    )

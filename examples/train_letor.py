@@ -22,8 +22,8 @@ from typing import Any
 import startup
 
 # isort: split
+import estimator_flags
 import format_flags
-import ranker_flags
 from absl import flags
 from command_line import errors_in_one_line, write_json
 
@@ -39,9 +39,10 @@ _STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "Distribu
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log each epoch for TensorBoard.")
 _CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder of parsed files. Default: in the user's cache folder.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all output.")
+_RANKER = estimator_flags.EstimatorFlags(tfr_smooth.Ranker, page="docs/ranker.md")
 # --help shows them too.
 flags.adopt_module_key_flags(format_flags)
-flags.adopt_module_key_flags(ranker_flags)
+flags.adopt_module_key_flags(estimator_flags)
 
 
 _QUERIES = 128  # in a batch that is only scored
@@ -52,7 +53,7 @@ def main(argv: list[str]) -> None:
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         strategy = training.get_strategy(_STRATEGY.value)  # first: connects the processes of a cluster
-        ranker = ranker_flags.ranker()
+        ranker = _RANKER.make()
         format = _FORMAT.letor_format()
         output = pathlib.Path(_OUTPUT_DIR.value)
         if output.exists() and not output.is_dir():
@@ -110,4 +111,6 @@ def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists
 
 
 if __name__ == "__main__":
-    startup.run(main, resume="The same command resumes after the last finished epoch.", flags_parser=ranker_flags.parse)
+    startup.run(
+        main, resume="The same command resumes after the last finished epoch.", flags_parser=estimator_flags.parse
+    )

@@ -208,7 +208,8 @@ def test_changed_arguments_are_those_of_the_next_fit_only(case, fitted, tmp_path
 
 def test_patience_without_validation_warns(case):
     with pytest.warns(UserWarning, match="`patience` has no effect without"):
-        fit(case, patience=2, epochs=1, validation_fraction=0.0)
+        fitted = fit(case, patience=2, epochs=1, validation_fraction=0.0)
+    assert fitted.best_epoch_ is None
 
 
 def test_options_of_exports_may_be_none_and_inputs_of_wrong_ranks_are_errors(case, fitted, tmp_path):

@@ -133,28 +133,35 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Returns `value` if it is one of `choices`."""
+    """Returns `value` if it is one of `choices`; otherwise, the error suggests similar ones."""
     if not isinstance(value, str) or value not in choices:
-        _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
+        expected = ", ".join(map(repr, choices))
+        raise ValueError(f"`{name}` must be one of {expected}, got {value!r}.{hint(value, choices)}")
     return value
 
 
 def name(argument: str, value: Any, names: Iterable[str]) -> str:
-    """Returns `value` if it is one of `names`; otherwise, the error suggests similar names."""
+    """Returns `value` if it is one of `names`; otherwise, the error lists similar names first."""
     names = list(names)
     if value in names:
         return value
-    some = ", ".join(map(repr, names[:_MOST_LISTED]))
+    listed = [*dict.fromkeys([*_similar(value, names), *names])][:_MOST_LISTED]
     more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
-    raise ValueError(f"`{argument}` must be one of {some}{more}, got {value!r}.{hint(value, names)}")
+    raise ValueError(
+        f"`{argument}` must be one of {', '.join(map(repr, listed))}{more}, got {value!r}.{hint(value, names)}"
+    )
 
 
 def hint(value: Any, names: Iterable[str]) -> str:
     """Returns the end of an error message, which suggests the names that are similar to `value`, if there are some."""
+    similar = _similar(value, names)
+    return f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+
+
+def _similar(value: Any, names: Iterable[str]) -> list[str]:
     # "lambdarank" is near "lambda_loss".
     plain = {name.replace("_", "").lower(): name for name in names}
-    near = [plain[match] for match in difflib.get_close_matches(str(value).replace("_", "").lower(), plain, n=3)]
-    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return [plain[match] for match in difflib.get_close_matches(str(value).replace("_", "").lower(), plain, n=3)]
 
 
 def float_type(name: str, value: Any) -> tf.DType | None:

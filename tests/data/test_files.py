@@ -1,4 +1,4 @@
-"""Files of tables: types of parts that differ, and what a CSV file says only as text."""
+"""Files of tables: types of parts that differ, what a CSV file says only as text, and JSON lines."""
 
 import decimal
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tfr_smooth.data import from_arrays, from_table, read_files
+from tfr_smooth.data.reading import files, json_lines
 
 ROLES = {"query": "q", "label": "label"}
 LARGE = [2**60 + number for number in range(4)]
@@ -121,8 +122,6 @@ CSV_COLUMNS = {
 @pytest.mark.parametrize("rows", [1, 1 << 17])
 @pytest.mark.parametrize("kind", CSV_COLUMNS)
 def test_columns_of_csv_files_have_the_first_type_that_holds_all_values(kind, rows, tmp_path, monkeypatch):
-    from tfr_smooth.data.reading import files
-
     monkeypatch.setattr(files, "_ROWS_AT_ONCE", rows)
     texts, expected = CSV_COLUMNS[kind]
     for name, part in (("a.csv", texts[:2]), ("b.csv", texts[2:])):
@@ -160,3 +159,73 @@ def test_the_ending_says_the_format(tmp_path):
     with pytest.raises(ValueError, match=r"`format` must be one of .* for .*a.txt, got None"):
         read_files(tmp_path / "a.txt", **ROLES)
     assert len(read_files(tmp_path / "a.txt", format="csv", cache_dir=tmp_path, **ROLES)) == 1
+
+
+# Per row and block, a value in JSON; the values that are read.
+JSON_COLUMNS = {
+    "integers, then floats": (["1", "2", "null", "4.5"], [1, 2, np.nan, 4.5]),
+    "nothing, then text": (["null", "null", '"a"', '""'], [b"", b"", b"a", b""]),
+    "dates, then text": (['"1970-01-02"', '"1970-01-01"', '"x"', "null"], [b"1970-01-02", b"1970-01-01", b"x", b""]),
+    "dates": (['"1970-01-02"', "null", '"1970-01-01"', '"1970-01-01T00:00:01"'], [86400, -(2**63), 0, 1]),
+    "booleans": (["true", "false", "null", "true"], [1, 0, np.nan, 1]),
+    "vectors": (["[1, 2]", "[3, 4]", "[5, 6.5]", "[7, 8]"], [[1, 2], [3, 4], [5, 6.5], [7, 8]]),
+    "sets": (["[]", '["a"]', '["b", "c"]', "[]"], [[b"", b""], [b"a", b""], [b"b", b"c"], [b"", b""]]),
+}
+
+
+@pytest.mark.parametrize("block", [1, 1 << 23])
+@pytest.mark.parametrize("kind", JSON_COLUMNS)
+def test_json_lines_have_the_type_that_holds_all_values(kind, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    texts, expected = JSON_COLUMNS[kind]
+    for name, part in (("a.jsonl", texts[:2]), ("b.jsonl", texts[2:])):
+        rows = [f'{{"q": "{name}", "label": {row}, "x": {text}}}' for row, text in enumerate(part)]
+        (tmp_path / name).write_text("\n\n".join(rows))
+    lists = read_files(tmp_path / "*.jsonl", cache_dir=tmp_path / "cache", **ROLES)
+    np.testing.assert_array_equal(lists.values("x"), expected)
+    assert lists.values("label").tolist() == [0, 1, 0, 1] and lists.query_ids.to_pylist() == ["a.jsonl", "b.jsonl"]
+    assert files.read_table(tmp_path / "*.jsonl")["q"].to_pylist() == ["a.jsonl"] * 2 + ["b.jsonl"] * 2
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl.gz", "csv", "parquet"])
+def test_a_table_has_all_columns_of_a_file_as_they_are(ending, tmp_path):
+    frame = pd.DataFrame({"user": [7, 8, 7], "time": [1.5e9 + 1, 1.5e9 + 2, 1.5e9 + 3], "name": ["a", None, "c"]})
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet}.get(ending)
+    options = {"index": False} if write else {"orient": "records", "lines": True}
+    (write or frame.to_json)(tmp_path / f"a.{ending}", **options)
+    table = files.read_table(tmp_path / f"a.{ending}").to_pandas()
+    assert table["user"].tolist() == [7, 8, 7] and table["time"].tolist() == frame["time"].tolist()
+    assert table["name"].fillna("").tolist() == ["a", "", "c"]
+
+
+ROW = '{"q": 1, "label": 0, "x": 1}'
+TEXT, BELOW = ROW.replace("0", '"no"'), ROW.replace("0", "-1")
+BAD_FILES = {
+    "jsonl: cut off": (f'{ROW}\n\n{{"q": 1,\n', r":3: JSON parse error: "),
+    "jsonl: no object": ("[1]\n", r":1: JSON parse error: "),
+    "jsonl: another type": (f"{ROW}\n\n{TEXT}\n", r":3: .*(changed from number to|type).* string"),
+    "jsonl: bad label": (f"{ROW}\n{BELOW}\n", r": column 'label' must be .* >= 0, got -1 in row 1"),
+    "csv: too many fields": ("q,label,x\n1,0,2\n1,1,2,5\n", r":3: Expected 3 columns, got 4"),
+    "csv: text as a label": (
+        "q,label,x\n1,yes,2\n1,no,2\n",
+        r": column 'label' must be numbers or booleans, got text ",
+    ),
+}
+
+
+@pytest.mark.parametrize("block", [1, 1 << 23])
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_errors_name_the_file_and_the_line(kind, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    content, message = BAD_FILES[kind]
+    path = tmp_path / f"bad.{kind.partition(':')[0]}"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=f"^{path}{message}"):
+        read_files(path, cache_dir=tmp_path / "cache", **ROLES)
+
+
+def test_the_line_of_an_error_is_known_after_the_first_block(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("q,label,x\n" + "1,0,2\n" * 300_000 + "1\n")
+    with pytest.raises(ValueError, match=f"^{path}:300002: Expected 3 columns, got 1"):
+        read_files(path, cache_dir=tmp_path / "cache", **ROLES)

@@ -125,7 +125,7 @@ def paths(tmp_path_factory):
 TEXT = "text_reranking.py --model_dir=none --docs=x --queries=x --qrels=x"
 ERRORS = {
     "train_letor.py stray": "Unknown argument 'stray'. Flags start with --.",
-    "train_letor.py --loss=softndcg": "`loss` must be one of 'approx_spearman'",
+    "train_letor.py --loss=softndcg": "`loss` must be one of .* Did you mean '",
     "train_letor.py --los=x": "Unknown command line flag 'los'. Did you mean: loss",
     'train_letor.py --loss_args={{"alpha":-1}}': "`alpha` must be a finite number > 0, got -1.",
     "train_letor.py --loss_args=[1]": "flag --loss_args=[1]: expected a JSON object, got '[1]'",

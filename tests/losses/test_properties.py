@@ -311,6 +311,8 @@ def test_an_unknown_name_raises():
             losses.get(bad)
     with pytest.raises(ValueError, match=f"must be one of 'approx_.* and {len(losses.NAMES) - 10} others, got 'ndgc'"):
         losses.hyperparameters("ndgc")
+    with pytest.raises(ValueError, match="`identifier` must be one of 'lambda_loss', 'approx_.* and .* others, got"):
+        losses.get("lambdarank")
     with pytest.raises(ValueError, match="`arguments` must be empty unless `identifier` is a name"):
         losses.get(losses.get("list_net"), temperature=2.0)
 

@@ -656,6 +656,7 @@ def test_queries_of_one_document_are_no_ranking():
     ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1, "validation_fraction": 0.0})
     with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
         ranker.fit(features, labels, qid=np.arange(len(labels)))
+    assert len(ranker.history_["loss"]) == 1
 
 
 def test_arrays_must_have_the_features_of_fit(of_arrays):

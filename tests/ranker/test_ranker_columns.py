@@ -224,6 +224,18 @@ def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_p
     np.testing.assert_allclose(scores[0], ranker.predict(rows), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("values", [np.eye(3).tolist(), [["a"], [], ["b", "c"]]], ids=["vectors", "sets"])
+def test_vectors_and_sets_may_be_features_of_the_query(values):
+    frame = pd.DataFrame({"search": np.arange(60) // 5, "x": np.arange(60) % 7.0, "label": np.arange(60) % 2})
+    frame["profile"] = [values[search % 3] for search in frame["search"]]
+    fit = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit
+    roles = {"label": "label", "query": "search", "query_features": ["profile"]}
+    assert np.isfinite(fit(frame, **roles).predict(frame)).all()
+    frame.at[7, "profile"] = values[0]
+    with pytest.raises(ValueError, match="`query_features` must be the same .* got 'profile', which varies .* row 7."):
+        fit(frame, **roles)
+
+
 def test_a_document_of_which_nothing_is_known_has_a_score():
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})

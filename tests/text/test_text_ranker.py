@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from tests.serving import wrong_shapes
 from tests.text.conftest import LENGTHS, both_interactions, few_families, write_checkpoint
-from tfr_smooth import evaluation, losses, serving, text
+from tfr_smooth import command_line, evaluation, losses, serving, text
 
 FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
 
@@ -73,6 +73,24 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
     np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
     assert empty == []
+
+
+@pytest.mark.slow
+def test_the_command_line_trains_and_scores_texts(checkpoint, table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = [str(tmp_path / name) for name in ("ranker.keras", "table.csv", "scored.parquet")]
+    table.to_csv(files[1], index=False)
+    flags = [f"--encoder={checkpoint}", "--interaction=late", "--length=20", "--query_length=10"]
+    flags += ["--epochs=1", "--verbose=false"]
+    command = ["train", files[1], "--estimator=text", f"--model={files[0]}", "--query_id=query_id", *flags]
+    assert command_line.main(command) == 0, capsys.readouterr().err
+    assert command_line.main(["score", *files, "--names=y,place"]) == 0, capsys.readouterr().err
+    scored = pd.read_parquet(files[2])
+    expected = text.TextRanker.load(files[0]).rank(table, names=("y", "place"))
+    found = scored.sort_values(["query_id", "place"])["text"].tolist()
+    assert found == expected.sort_values(["query_id", "place"])["text"].tolist()
+    assert command_line.main(["evaluate", *files[:2], "--measures=ndcg"]) == 0
+    assert "\nndcg  " in capsys.readouterr().out
 
 
 def test_a_clone_has_the_arguments(checkpoint):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -407,7 +407,7 @@ class Recommender(Estimator):
         return top._replace(items=ids[top.items])
 
     def evaluate(
-        self, test: Interactions, *, measures: str | Iterable[str] = evaluation.DEFAULT_MEASURES
+        self, test: Interactions, *, measures: Sequence[str] | str = evaluation.DEFAULT_MEASURES
     ) -> evaluation.CatalogEvaluation:
         """Ranks all items that are not in `interactions_` for each user with test items.
 

@@ -21,6 +21,7 @@ _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of 
 _MICROSECONDS_PER_DAY = 86400e6
 _INTERVAL = "pandas.interval"
 _LONGEST = 60  # characters of a value in a message
+_MOST_SHOWN = 5  # values in a message
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
 
@@ -266,6 +267,10 @@ def query_ids(where: Where, column: Any) -> Any:
 def _numbers(where: Where, column: Any, sign: str = "") -> Any:
     """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
     column = _plain(where, column)
+    if is_text(column.type):
+        values = ", ".join(shown(value) for value in pc.unique(column).to_pylist()[:_MOST_SHOWN])
+        hint = "convert them to numbers, such as by `map({'no': 0, 'yes': 1})` of pandas"
+        raise ValueError(f"{where} must be numbers or booleans, got text such as {values}: {hint}.")
     if not is_number(column.type):
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
     known = pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)

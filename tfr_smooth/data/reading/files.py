@@ -1,4 +1,4 @@
-"""Parquet, Feather and CSV files as `Lists`."""
+"""Parquet, Feather, CSV and JSON lines files as `Lists` and as tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fnmatch
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import checks, csv_types
+from tfr_smooth.data.reading import checks, csv_types, json_lines
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
@@ -30,12 +30,17 @@ _FORMATS = {
     "pq": "parquet",
     "arrow": "feather",
     "ipc": "feather",
-    **{name: name for name in ("parquet", "feather", "csv", "tsv")},
+    "json": "jsonl",
+    **{name: name for name in ("parquet", "feather", "csv", "tsv", "jsonl")},
 }
 _COMPRESSED = (".gz", ".bz2", ".lz4")  # that the datasets of Arrow detect
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
 _PATTERN = re.compile(r"[*?\[]")
+# Arrow's messages about a row of a CSV file, with its line, and the path if the first block was read.
+_CSV_ERROR = re.compile(
+    r"(?:CSV input source '(?P<path>.*)': Invalid: )?CSV parse error: Row #(?P<line>\d+): (?P<why>.*)"
+)
 
 
 class _NotTogetherError(Exception):
@@ -51,7 +56,7 @@ def read_files(
     cache_dir: str | os.PathLike[str] | None = None,
     **roles: Unpack[RoleNames],
 ) -> Lists:
-    r"""Returns the lists of Parquet, Feather, CSV or TSV files with one row per document.
+    r"""Returns the lists of Parquet, Feather, CSV, TSV or JSON lines files with one row per document.
 
     The files are read once, into a file of the cache folder that later calls in any process map into memory. So the
     lists may be larger than memory, if the rows of each query are together. Otherwise, they are sorted in memory.
@@ -63,8 +68,9 @@ def read_files(
         URIs of a file system of pyarrow (`s3://`, `gs://`, `hdfs://`).
       query: The column of query ids.
       stack: Whether to store the features as one column "features".
-      format: "parquet", "feather" (Arrow IPC), "csv" or "tsv". None takes that of the ending of the (first) file, such
-        as .parquet, .pq, .feather, .arrow, .csv and .tsv, possibly followed by .gz, .bz2 or .lz4.
+      format: "parquet", "feather" (Arrow IPC), "csv", "tsv" or "jsonl" (JSON lines, one object per row). None takes
+        that of the ending of the (first) file, such as .parquet, .pq, .feather, .arrow, .csv, .tsv, .jsonl and .json,
+        possibly followed by .gz, .bz2 or .lz4.
       cache_dir: The cache folder, as for `read_letor`.
       **roles: The columns of other roles, as for `from_table`.
 
@@ -72,8 +78,8 @@ def read_files(
       The lists.
 
     Raises:
-      ValueError: If an argument or value is invalid (`path: column, row`), or the rows of a query are not together
-        and too many to sort.
+      ValueError: If an argument or value is invalid (`path: column, row`), a line is not CSV or JSON (`path:line:
+        problem`), or the rows of a query are not together and too many to sort.
 
     Time is linear in the size of the files. Memory holds about 64 MB of rows, and the query ids.
 
@@ -91,7 +97,7 @@ def read_files(
     _arguments.boolean("stack", stack)
     files = _dataset(paths, format)
     is_csv = files.format.default_extname == "csv"
-    types = csv_types.initial(files) if is_csv else _types(files)
+    types = _types(files)
     chosen = Roles.of(list(filter(None, types)), query=query, **roles)  # CSV files of pandas have row labels named "".
     types.update((name, csv_types.ID) for name in (chosen.query, chosen.document_id) if is_csv and name is not None)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
@@ -106,6 +112,24 @@ def read_files(
         except _NotTogetherError as error:
             _check_memory(files, chosen.query, *error.args)
             tables = _sorted
+
+
+def read_table(paths: FilePattern) -> pa.Table:
+    """Returns the rows of files in their order, with all columns, without the checks of `read_files`.
+
+    Args:
+      paths: As for `read_files`.
+
+    Raises:
+      ValueError: If a file cannot be read (`path:line: problem`).
+    """
+    files = _dataset(paths, None)
+    types = _types(files)
+    while True:
+        try:
+            return pa.concat_tables(_parts(files, types, [*types], lambda table, where: table))
+        except csv_types.WiderError as error:
+            types.update(error.args[0])
 
 
 class _Source(NamedTuple):
@@ -130,7 +154,11 @@ def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: 
 
 
 def _types(files: arrow_dataset.FileSystemDataset) -> dict[str, pa.DataType]:
-    """Returns the types of the columns of all files that hold the values of each."""
+    """Returns the types of the columns of all files that hold the values of each; in CSV files, the first to try."""
+    if files.format.default_extname == "csv":
+        return csv_types.initial(files)
+    if files.format.default_extname == "json":
+        return json_lines.types(files)
     schema = files.schema
     for fragment in files.get_fragments():
         try:
@@ -153,13 +181,16 @@ def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSyste
         else:
             paths += [path] if os.path.isdir(path) else expand_paths(path, "paths")
     format = format or _format_of(paths[0], filesystem)
-    tabs = csv.ParseOptions(delimiter="\t")
-    kind = arrow_dataset.CsvFileFormat(parse_options=tabs) if format == "tsv" else format
+    kind: Any = {"jsonl": "json"}.get(format, format)
+    if format == "tsv":
+        kind = arrow_dataset.CsvFileFormat(parse_options=csv.ParseOptions(delimiter="\t"))
     try:
         some = paths[0] if len(paths) == 1 else paths
-        return arrow_dataset.dataset(some, format=kind, filesystem=filesystem, partitioning="hive")
+        schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
+        return arrow_dataset.dataset(some, schema, format=kind, filesystem=filesystem, partitioning="hive")
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"`paths` must be readable as {format}, got {paths}: {error}") from None
+        what = f"`paths` must be readable as {format}, got {paths}"
+        raise ValueError(_described(error, what, paths[0])) from None
 
 
 def _format_of(path: str, filesystem: fs.FileSystem) -> str:
@@ -190,33 +221,51 @@ def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
 def _tables(source: _Source) -> Iterator[pa.Table]:
     """Yields the checked rows of the files in their order."""
     files, types, roles, stack = source
+    check = functools.partial(checks.checked, roles=roles, stack=stack, part=True)
+    return _parts(files, types, roles.columns, check)
+
+
+def _parts(
+    files: arrow_dataset.FileSystemDataset,
+    types: dict[str, pa.DataType],
+    columns: Sequence[str],
+    check: Callable[..., pa.Table],
+) -> Iterator[pa.Table]:
+    """Yields what `check` returns for the rows of the files in their order, and for what names their columns."""
     is_empty = True
-    options: dict[str, Any] = {"columns": roles.columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
+    options: dict[str, Any] = {"columns": columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
     if files.format.default_extname == "parquet":
         from pyarrow import dataset as arrow_dataset
 
         # By default, whole row groups are read ahead.
         scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         options["fragment_scan_options"] = scan
-    is_csv = files.format.default_extname == "csv"
+    is_csv, is_json = (files.format.default_extname == name for name in ("csv", "json"))
     for fragment in files.get_fragments():
-        names = set(fragment.physical_schema.names)
-        schema = pa.schema({name: pa.string() if is_csv and name in names else kind for name, kind in types.items()})
         first_row = 0
         try:
-            for batch in fragment.to_batches(schema=schema, **options):
-                if not len(batch):
-                    continue
+            if is_json:
+                tables = json_lines.tables(files, fragment.path, {name: types[name] for name in columns})
+            else:
+                names = set(fragment.physical_schema.names)
+                kinds = {name: pa.string() if is_csv and name in names else kind for name, kind in types.items()}
+                batches = fragment.to_batches(schema=pa.schema(kinds), **options)
+                tables = (pa.Table.from_batches([batch]) for batch in batches if len(batch))
+            for table in tables:
                 where = functools.partial(_where, fragment.path, first_row)
-                table = pa.Table.from_batches([batch])
-                table = csv_types.converted(table, types, where) if is_csv else table
-                yield checks.checked(table, roles, stack=stack, where=where, part=True)
-                first_row += len(batch)
+                yield check(csv_types.converted(table, types, where) if is_csv else table, where=where)
+                first_row += len(table)
                 is_empty = False
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ValueError(f"{fragment.path}: {error}") from None
+            raise ValueError(_described(error, fragment.path, fragment.path)) from None
     if is_empty:
         raise ValueError(f"`paths` must have at least one row, got none in {files.files}.")
+
+
+def _described(error: Exception, what: str, path: str) -> str:
+    """Returns the message of an error of Arrow: `path:line: problem` for a row of a CSV file."""
+    row = _CSV_ERROR.search(str(error))
+    return f"{row['path'] or path}:{row['line']}: {row['why']}" if row else f"{what}: {error}"
 
 
 def _where(path: str, first_row: int, name: str) -> Where:

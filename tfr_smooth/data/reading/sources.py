@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.column_values import ColumnValues, is_set
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
 
@@ -96,8 +97,16 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
 
 def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
     """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
-    codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
-    varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
+    firsts = np.repeat(lists.starts[:-1], lists.lengths)
+    if is_set(column.type) or pa.types.is_fixed_size_list(column.type):  # which Arrow does not encode
+        values = ColumnValues(column)(lists.rows)
+        others = values[firsts]
+        missing = (values != values) & (others != others)
+        varies = np.flatnonzero(((values != others) & ~missing).any(axis=1))
+    else:
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = encoded.indices.to_numpy()[lists.rows]
+        varies = np.flatnonzero(codes != codes[firsts])
     if len(varies):
         raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")
 
@@ -111,16 +120,22 @@ def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]
       scores: [documents], in the order of the lists.
       names: The names of the columns of scores and ranks.
     """
-    queries = lists.query_of_document
-    order = np.lexsort((-scores, queries))
+    order, ranks = ranking(lists, scores)
     if isinstance(X, Lists):
         ranked = lists.to_pandas().iloc[order].copy()
     else:
         # The libraries know types that Arrow cannot convert, such as lists of views.
         frame = X if hasattr(X, "iloc") else X.to_pandas() if hasattr(X, "to_pandas") else as_table(X).to_pandas()
         ranked = frame.iloc[lists.rows[order]].copy()
-    ranked[names[0]], ranked[names[1]] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
+    ranked[names[0]], ranked[names[1]] = scores[order], ranks
     return ranked
+
+
+def ranking(lists: Lists, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the order of the documents by query and score, best first, and their ranks in this order, from 1 on."""
+    queries = lists.query_of_document
+    order = np.lexsort((-scores, queries))
+    return order, np.arange(len(order)) - lists.starts[queries[order]] + 1
 
 
 def _quoted(names: Sequence[str]) -> str:
