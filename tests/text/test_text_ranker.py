@@ -74,6 +74,8 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
     np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
     assert empty == []
+    with pytest.raises(ValueError, match="`documents` must be text that UTF-8 has, got .* in row 1"):
+        serving.load(path).rank("lift", documents=["wing", "\ud800"])
 
 
 def test_a_clone_has_the_arguments(checkpoint):
