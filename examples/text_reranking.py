@@ -47,7 +47,9 @@ _NAME = flags.DEFINE_string(
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Folder of the encoder: a preset of KerasHub or a download from Hugging Face.", required=True
 )
-_SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or cross-encoder.")
+_SCORER = flags.DEFINE_enum(
+    "scorer", "late", ["late", "single", "cross"], "Late interaction (ColBERT), single vectors or cross-encoder."
+)
 _LOSSES = flags.DEFINE_string(
     "losses",
     "zero_shot softmax approx_ndcg smoothi_ndcg",
@@ -70,7 +72,7 @@ _HEAD_LEARNING_RATE = flags.DEFINE_float("head_learning_rate", 1e-3, "Adam's lea
 _FROZEN_LAYERS = flags.DEFINE_integer(
     "frozen_layers", 0, "Layers that are not trained; their output is computed once and cached.", lower_bound=0
 )
-_QUERY_LENGTH = flags.DEFINE_integer("query_length", 48, "Tokens of a query (late interaction).", lower_bound=3)
+_QUERY_LENGTH = flags.DEFINE_integer("query_length", 48, "Tokens of a query (not of a cross-encoder).", lower_bound=3)
 _LENGTH = flags.DEFINE_integer("length", 180, "Tokens of a document, or of a cross-encoder's input.", lower_bound=5)
 _PASSAGES = flags.DEFINE_integer("passages", 1, "Maximum passages per document (cross-encoder).", lower_bound=1)
 _PRETRAINING = flags.DEFINE_integer(

@@ -437,6 +437,7 @@ REFUSED = [
     (of(x=pd.Categorical([1, "a"])), "column 'x' must have values of one type: "),
     (of(x=pd.Categorical([(1, 2), (3, 4)])), "column 'x' must have ids or categories as text, numbers or dates, got "),
     (of(x=np.array([1j, 2])), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
+    (table({"q": np.array(["a", "\ud800"])}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (table({"q": ["a", "\ud800"]}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=[["a"], ["a", "\ud800"]]), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),

@@ -92,12 +92,17 @@ def checkpoint(tmp_path_factory):
     return write_checkpoint(tmp_path_factory.mktemp("bert"))
 
 
-LENGTHS = {"late": {"query_length": 6, "length": 12}, "cross": {"length": 14, "passages": 2}}
-both_interactions = pytest.mark.parametrize("interaction", ["late", pytest.param("cross", marks=pytest.mark.slow)])
+LENGTHS = {
+    **dict.fromkeys(("late", "single"), {"query_length": 6, "length": 12}),
+    "cross": {"length": 14, "passages": 2},
+}
+all_interactions = pytest.mark.parametrize(
+    "interaction", ["late", "single", pytest.param("cross", marks=pytest.mark.slow)]
+)
 
 
 def inputs_of(interaction, encoder, table):
-    kind = {"late": token_inputs.LateInputs, "cross": token_inputs.PairInputs}[interaction]
+    kind = token_inputs.PairInputs if interaction == "cross" else token_inputs.LateInputs
     return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[interaction])
 
 

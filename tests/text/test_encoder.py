@@ -1,7 +1,11 @@
 """Encoders of several families, and the folders of checkpoints."""
 
+import fnmatch
 import json
+import shutil
+import sys
 
+import huggingface_hub
 import keras_hub
 import numpy as np
 import pytest
@@ -115,7 +119,7 @@ def test_a_preset_is_read(checkpoint):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (None, "`folder` must contain config.json, got"),
+        (None, "`checkpoint` must be a folder with config.json or a name on Hugging Face, got"),
         ({"model_type": "electron"}, "KerasHub cannot read it: ValueError: KerasHub has no converter .*'electron'"),
         ({"model_type": "bert"}, "KerasHub cannot read it: KeyError: 'vocab_size'"),
     ],
@@ -134,3 +138,77 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
     keras_hub.models.BertTokenizer([*encoder.tokenizer.get_vocabulary(), *"abcd"]).save_to_preset(str(tmp_path))
     with pytest.raises(ValueError, match="the tokenizer has 26 tokens, but the model has embeddings of only 25"):
         text.load_encoder(tmp_path)
+
+
+# Names on Hugging Face.
+
+NAMES = {"all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2", "some/model": "some/model"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_downloaded_without_the_weights_of_other_libraries(checkpoint, tmp_path, monkeypatch, name):
+    def download(repository, *, allow_patterns):
+        assert repository == NAMES[name]
+        for path in checkpoint.rglob("*"):
+            target = path.relative_to(checkpoint)
+            if path.is_file() and any(fnmatch.fnmatch(target.as_posix(), pattern) for pattern in allow_patterns):
+                (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, tmp_path / target)
+        others = (
+            "pytorch_model.bin",
+            "tf_model.h5",
+            "onnx/model.onnx",
+            "onnx/model.safetensors",
+            "openvino/config.json",
+        )
+        assert not any(fnmatch.fnmatch(other, pattern) for other in others for pattern in allow_patterns)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    encoder = text.load_encoder(name)
+    np.testing.assert_array_equal(encoder(token_ids(encoder)), make()(token_ids(encoder)))
+
+
+def test_a_failed_download_says_what_to_do(monkeypatch):
+    def download(repository, **_):
+        raise huggingface_hub.errors.LocalEntryNotFoundError("no\nconnection")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    message = (
+        r"the download of some/model failed: LocalEntryNotFoundError: no connection .* run `hf download some/model "
+    )
+    with pytest.raises(ValueError, match=message):
+        text.load_encoder("some/model")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ImportError, match=r"needs huggingface-hub: pip install 'tfr_smooth\[text\]'"):
+        text.load_encoder("some/model")
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "", "no folder"])
+def test_what_is_neither_a_folder_nor_a_name_is_refused(name):
+    with pytest.raises(ValueError, match="`checkpoint` must be a folder with config.json or a name"):
+        text.load_encoder(name)
+
+
+# The pooling of sentence-transformers.
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
+        ({"word_embedding_dimension": 12, "pooling_mode_cls_token": True, "include_prompt": True}, "first"),
+        ({"pooling_mode": "cls"}, "first"),
+        ({"pooling_mode_max_tokens": True}, None),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, None),
+    ],
+)
+def test_the_pooling_of_a_checkpoint_is_read(checkpoint, tmp_path, config, pooling):
+    shutil.copytree(checkpoint, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    if pooling is None:
+        with pytest.raises(ValueError, match="config.json: the pooling must be one of .*, got "):
+            text.load_encoder(tmp_path)
+    else:
+        assert text.load_encoder(tmp_path).pooling == pooling

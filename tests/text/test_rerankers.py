@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.text.conftest import both_interactions, few_families, inputs_of, make
+from tests.text.conftest import all_interactions, few_families, inputs_of, make
 from tfr_smooth import losses, text
 from tfr_smooth.text import text_lists
 from tfr_smooth.text.training_lists import TrainingLists
 
-MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
+MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder, "single": text.SingleVector}
 COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
 
 IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
@@ -34,6 +34,41 @@ def test_late_interaction_matches_the_formula_of_colbert():
     for number, length in enumerate((4, 3)):
         assert scores[0, number] == pytest.approx((vectors @ others[number, :length].T).max(-1).sum(), abs=1e-5)
     assert scores[0, 2] == pytest.approx(-4.0)  # no tokens: -1 for each token of the query
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_single_vectors_are_compared_by_the_cosine(pooling):
+    encoder, query = make(), np.int32([[2, 8, 9, 3, 0]])
+    encoder.pooling = pooling
+    scores = text.SingleVector(encoder)({"query_ids": query, "document_ids": IDS}).numpy()
+    tokens = {"mean": (slice(4), slice(4), slice(3)), "first": [slice(1)] * 3}[pooling]
+    hidden = [encoder(query)[0], *encoder(IDS[0])[:2]]
+    vectors = normalized(np.stack([part[kept].numpy().mean(0) for part, kept in zip(hidden, tokens, strict=True)]))
+    np.testing.assert_allclose(scores[0], [*(20.0 * vectors[1:] @ vectors[0]), -20.0], atol=1e-4)
+
+
+def test_the_documents_of_other_queries_are_negatives_unless_they_are_the_same_text():
+    first, second, third = [2, 5, 6, 3], [2, 7, 3, 0], [2, 8, 8, 3]
+    inputs = {
+        "query_ids": np.int32([[2, 5, 3], [2, 8, 3]]),
+        "document_ids": np.int32([[first, second, [0] * 4], [second, third, first]]),
+    }
+    labels = np.float32([[1, 0, -1], [0, 2, 0]])
+    model = without_dropout(text.SingleVector)
+    scores, targets = model.training_scores(inputs, tf.constant(labels))
+    np.testing.assert_array_equal(targets, [[1, 0, -1, -1, 0, -1], [-1, -1, -1, 0, 2, 0]])
+    alone = model(inputs).numpy()
+    np.testing.assert_allclose(scores[0, :3], alone[0], atol=1e-4)
+    np.testing.assert_allclose(scores[1, 3:], alone[1], atol=1e-4)
+    np.testing.assert_allclose(scores[0, 5], alone[0, 0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_single_vectors_train_in_more_parts_than_lists(table):
+    loss, weights = step(
+        without_dropout(text.SingleVector, micro_batches=9), *batch(table), tf.keras.optimizers.SGD(1.0)
+    )
+    assert np.isfinite(loss) and all(np.isfinite(values).all() for values in weights)
 
 
 def test_a_cross_encoder_scores_the_mean_over_passages():
@@ -130,7 +165,7 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(table, tmp_p
 
 
 @pytest.mark.parametrize("frozen_layers", [0, pytest.param(1, marks=pytest.mark.slow)])
-@both_interactions
+@all_interactions
 def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, interaction, frozen_layers, tmp_path):
     encoder = make(frozen_layers=frozen_layers)
     model, inputs = MODELS[interaction](encoder), inputs_of(interaction, encoder, table)
@@ -142,7 +177,7 @@ def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("interaction", ["cross", "late"])
+@pytest.mark.parametrize("interaction", MODELS)
 def test_mixed_precision_trains_close_to_float32(table, interaction, policy):
     some = batch(table, interaction)
     trained, moved = {}, {}
@@ -174,7 +209,7 @@ def test_padding_has_the_id_in_the_vocabulary(table):
     assert (ids[1, 1] == 1).all() and ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@both_interactions
+@all_interactions
 @few_families
 def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, interaction, family):
     encoder = make(family, frozen_layers=1)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 from sklearn.base import clone
+from usearch import index as usearch
 
 from tests.serving import wrong_shapes
-from tests.text.conftest import LENGTHS, both_interactions, few_families, write_checkpoint
+from tests.text.conftest import LENGTHS, all_interactions, few_families, write_checkpoint
 from tfr_smooth import command_line, evaluation, losses, serving, text
 
 FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
@@ -43,7 +44,7 @@ def fitted(trained):
     return trained("late", "bert")
 
 
-@both_interactions
+@all_interactions
 @few_families
 def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, interaction, family):
     ranker = trained(interaction, family)
@@ -73,6 +74,8 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
     np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
     assert empty == []
+    with pytest.raises(ValueError, match="`documents` must be text that UTF-8 has, got .* in row 1"):
+        serving.load(path).rank("lift", documents=["wing", "\ud800"])
 
 
 @pytest.mark.slow
@@ -117,9 +120,55 @@ def test_trainings_in_threads_are_those_of_one_thread(checkpoint, fitted, table)
         np.testing.assert_array_equal(ranker.predict(table), fitted.predict(table))
 
 
-def test_an_empty_table_has_no_scores(fitted, table):
-    scores = fitted.predict(table.iloc[:0])
+@pytest.mark.parametrize("empty", [lambda t: t.iloc[:0], lambda t: {"query": [], "text": []}], ids=["frame", "untyped"])
+def test_an_empty_table_has_no_scores(fitted, table, empty):
+    scores = fitted.predict(empty(table))
     assert scores.shape == (0,) and scores.dtype == np.float32
+
+
+@few_families
+def test_blanks_before_and_after_a_text_do_not_count(trained, family):
+    ranker = trained("late", family)
+    plain = ranker.predict({"query": ["lift"], "text": ["wing heat"]})
+    other = ranker.predict({"query": ["\u00a0lift\n"], "text": [" \t\v\u3000wing heat "]})
+    np.testing.assert_array_equal(other, plain)
+
+
+# Vectors.
+
+
+def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, trained):
+    ranker = trained("single", "bert")
+    documents = table["text"].drop_duplicates().tolist()
+    vectors, query = ranker.encode(documents), ranker.encode(["lift heat"], role="query")
+    assert vectors.dtype == np.float32 and vectors.shape == (len(documents), 12)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+    index = usearch.Index(ndim=12, metric="ip", dtype="f32")
+    index.add(np.arange(len(documents)), vectors)
+    nearest = index.search(query, len(documents), exact=True).keys.tolist()
+    ranked = ranker.rank(pd.DataFrame({"query": "lift heat", "text": documents}))
+    assert [documents[place] for place in nearest] == ranked["text"].tolist()
+    signatures = tf.saved_model.load(ranker.export(tmp_path)).signatures
+    np.testing.assert_allclose(signatures["documents"](texts=tf.constant(documents))["vectors"], vectors, atol=1e-5)
+    np.testing.assert_allclose(signatures["queries"](texts=tf.constant(["lift heat"]))["vectors"], query, atol=1e-5)
+    assert ranker.encode(pd.Series([], dtype=object)).shape == (0, 12)
+
+
+@pytest.mark.parametrize(
+    ("interaction", "texts", "role", "message"),
+    [
+        ("late", ["lift"], "query", "`interaction` must be 'single' for `encode`, got 'late'"),
+        ("single", ["lift"], "text", "`role` must be one of .*, got 'text'"),
+        ("single", "lift", "query", "`texts` must be a list of texts, got 'lift'"),
+        ("single", ["lift", None], "query", "`texts` must be text without missing values, got None in row 1"),
+        ("single", [1.0], "query", "`texts` must be text, got the type double"),
+        ("single", ["lift", "\ud800"], "query", "`texts` must be text that UTF-8 has, got .* in row 1"),
+        ("single", np.array(["lift", "\ud800"]), "query", "`texts` must be text that UTF-8 has, got .* in row 1"),
+    ],
+)
+def test_what_cannot_be_encoded_is_refused(trained, interaction, texts, role, message):
+    with pytest.raises(ValueError, match=message):
+        trained(interaction, "bert").encode(texts, role=role)
 
 
 def test_measures_are_those_of_the_scores(fitted, table):
@@ -179,6 +228,7 @@ def test_unfitted_rankers_are_refused(checkpoint, table):
         (lambda t: t.drop(columns="query_id"), "`query_id` must be one of .*, got 'query_id'"),
         (lambda t: t.assign(text=[None, *t["text"][1:]]), "column 'text' must be text .*, got None in row 0"),
         (lambda t: t.assign(query=[*t["query"][:-1], np.nan]), "column 'query' must be text .*, got None in row "),
+        (lambda t: {**t, "text": np.array(["\ud800", *t["text"][1:]])}, "column 'text' .* UTF-8 has, got .* in row 0"),
         (lambda t: t.assign(text=1.0), "column 'text' must be text, got the type double"),
         (lambda t: t.assign(label=-1), "column 'label' must be finite float32 numbers >= 0, got -1 in row 0"),
         (lambda t: t.assign(query=["other", *t["query"][1:]]), "column 'query' must be the same .* in row 1"),

@@ -198,6 +198,7 @@ class LoadedTextRanker(_Loaded):
             for value in values:
                 if not isinstance(value, str):
                     raise ValueError(f"`{name}` must be text, got {checks.shown(value)}.")
+            checks.as_array(f"`{name}`", values)  # refuses what UTF-8 does not have
         if not lengths.any():
             return _ranked(query, lists, np.zeros(0))
         padded = [[*texts, *[""] * (lengths.max() - len(texts))] for texts in lists]

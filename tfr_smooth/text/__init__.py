@@ -1,7 +1,7 @@
 """Text reranking: rerankers on KerasHub backbones that train with any loss of this library."""
 
 from tfr_smooth.text.encoder import Encoder, load_encoder
-from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
+from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.text.text_ranker import TextRanker
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Encoder",
     "LateInteraction",
     "Reranker",
+    "SingleVector",
     "TextRanker",
     "load_encoder",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,19 @@ if not _keras.IS_KERAS_3:
 
 _LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
+_POOLINGS = ("mean", "first")
+# The square root of the length does not change the direction.
+_POOLING_OF_MODE = {
+    **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
+    **dict.fromkeys(("cls", "cls_token"), "first"),
+}
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
+_FILES = [
+    *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "1_Pooling/config.json"),
+    *("metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
+]
 _ACTIVATIONS = {
     "gelu": tf.keras.activations.gelu,
     "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
@@ -42,6 +56,7 @@ class Encoder(tf.keras.layers.Layer):
       activation: Activation of the feed-forward networks of a backbone that consists of
         `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
         "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
+      pooling: The vector of a text: "mean" for the mean of the hidden states, "first" for that of the first token.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Attributes:
@@ -72,6 +87,7 @@ class Encoder(tf.keras.layers.Layer):
         *,
         frozen_layers: int = 0,
         activation: str | None = None,
+        pooling: str = "mean",
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
@@ -86,6 +102,7 @@ class Encoder(tf.keras.layers.Layer):
         self.tokenizer = tokenizer
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
         self.activation = activation
+        self.pooling = _arguments.choice("pooling", pooling, _POOLINGS)
         self.width = states.shape[-1]
         self.max_length = getattr(backbone, "max_sequence_length", None)
         if activation is not None:
@@ -182,8 +199,23 @@ class Encoder(tf.keras.layers.Layer):
         found["segment_ids"] = lambda: layout.segments(ids, self.special)
         return [found[name]() for name in self.backbone.input]
 
+    def pool(self, hidden: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+        """Returns the vector of each text, by `pooling`, with a length of 1; 0 for padding.
+
+        Args:
+          hidden: Hidden states, float32 [..., tokens, width].
+          ids: Their token ids, int32 [..., tokens].
+
+        Returns:
+          float32 [..., width].
+        """
+        weights = tf.cast(self.mask(ids), tf.float32)
+        if self.pooling == "first":
+            weights *= tf.one_hot(0, tf.shape(ids)[-1])
+        return tf.math.l2_normalize(tf.einsum("...tw,...t->...w", hidden, weights), axis=-1)
+
     def embed(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns the mean of the hidden states of each text, scaled to a mean square of 1.
+        """Returns the vector of each text, scaled to a mean square of 1.
 
         Args:
           texts: Strings [texts], of which at most the first 256 tokens count.
@@ -194,16 +226,13 @@ class Encoder(tf.keras.layers.Layer):
         length, count = min(self.max_length or _LONGEST, _LONGEST), -(-tf.shape(texts)[0] // _TEXTS)
         padding = tf.fill([count * _TEXTS - tf.shape(texts)[0]], "")
 
-        def mean(block: tf.Tensor) -> tf.Tensor:
+        def scaled(block: tf.Tensor) -> tf.Tensor:
             ids = layout.single(self.tokenize(block), length, self.special)
-            mask = tf.cast(self.mask(ids), tf.float32)
-            longest = tf.cast(tf.reduce_max(tf.reduce_sum(mask, axis=1)), tf.int32)
-            hidden = tf.cast(self(ids[:, :longest], training=False), tf.float32)
-            total = tf.einsum("tnw,tn->tw", hidden, mask[:, :longest])
-            return total * tf.math.rsqrt(tf.reduce_mean(tf.square(total), axis=1, keepdims=True) + 1e-12)
+            ids = ids[:, : tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(ids), tf.int32), axis=1))]
+            return self.width**0.5 * self.pool(tf.cast(self(ids, training=False), tf.float32), ids)
 
         blocks = tf.reshape(tf.concat([texts, padding], axis=0), [count, _TEXTS])
-        vectors = tf.map_fn(mean, blocks, fn_output_signature=tf.TensorSpec([_TEXTS, self.width], tf.float32))
+        vectors = tf.map_fn(scaled, blocks, fn_output_signature=tf.TensorSpec([_TEXTS, self.width], tf.float32))
         return tf.reshape(vectors, [-1, self.width])[: tf.shape(texts)[0]]
 
     def get_config(self) -> dict[str, Any]:
@@ -214,6 +243,7 @@ class Encoder(tf.keras.layers.Layer):
             "tokenizer": tf.keras.utils.serialize_keras_object(self.tokenizer),
             "frozen_layers": self.frozen_layers,
             "activation": self.activation,
+            "pooling": self.pooling,
         }
 
     @classmethod
@@ -224,19 +254,23 @@ class Encoder(tf.keras.layers.Layer):
         return cls(**{**config, **parts})
 
 
-def load_encoder(folder: str | os.PathLike[str], *, frozen_layers: int = 0) -> Encoder:
-    """Loads a checkpoint that KerasHub can read, such as bert-base-uncased, all-MiniLM-L6-v2 or roberta-base.
+def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) -> Encoder:
+    """Loads a checkpoint that KerasHub can read, such as all-MiniLM-L6-v2 or google-bert/bert-base-uncased.
 
     Args:
-      folder: The folder of a KerasHub preset, or of a Hugging Face model in the safetensors format with the files of
-        its tokenizer, such as `vocab.txt` and `tokenizer_config.json` for BERT.
+      checkpoint: The folder of a KerasHub preset, or of a Hugging Face model in the safetensors format with the files
+        of its tokenizer, such as `vocab.txt` and `tokenizer_config.json` for BERT. Otherwise, a name on the Hugging
+        Face Hub, from which the files are downloaded once into its cache; a name without "/" is one of
+        sentence-transformers.
       frozen_layers: Number of layers that are not trained, as in `Encoder`.
 
     Returns:
-      The encoder.
+      The encoder, with the pooling of `1_Pooling/config.json` of sentence-transformers; without that file, the mean.
+      Further layers of sentence-transformers, such as `2_Dense`, are not read.
 
     Raises:
-      ValueError: If KerasHub cannot read the folder, or the architecture is not supported.
+      ValueError: If the download fails, KerasHub cannot read the files, or the architecture or the pooling is not
+        supported.
       ImportError: If the extra `tfr_smooth[text]` is not installed.
 
     Example:
@@ -254,9 +288,7 @@ def load_encoder(folder: str | os.PathLike[str], *, frozen_layers: int = 0) -> E
       (4, [[5, 6]])
     """
     hub = _keras_hub("`load_encoder`")
-    folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        raise ValueError(f"`folder` must contain config.json, got {os.fspath(folder)}.")
+    folder = _folder_of(checkpoint)
     try:
         backbone = hub.models.Backbone.from_preset(os.fspath(folder), dtype=tf.keras.mixed_precision.global_policy())
         tokenizer = hub.models.Tokenizer.from_preset(os.fspath(folder))
@@ -270,8 +302,9 @@ def load_encoder(folder: str | os.PathLike[str], *, frozen_layers: int = 0) -> E
     if known > size:
         raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    options: dict[str, Any] = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder)}
     if "model_type" not in config:  # a preset of KerasHub
-        return Encoder(backbone, tokenizer, frozen_layers=frozen_layers)
+        return Encoder(backbone, tokenizer, **options)
     # KerasHub does not read these from the files of Hugging Face.
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
@@ -281,7 +314,42 @@ def load_encoder(folder: str | os.PathLike[str], *, frozen_layers: int = 0) -> E
         strip = settings.get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     activation = config.get("hidden_act") if _blocks(backbone) else None
-    return Encoder(backbone, tokenizer, frozen_layers=frozen_layers, activation=activation)
+    return Encoder(backbone, tokenizer, activation=activation, **options)
+
+
+def _folder_of(checkpoint: str | os.PathLike[str]) -> Path:
+    """Returns the folder of a checkpoint, after the download of a name."""
+    folder, name = Path(checkpoint), os.fspath(checkpoint)
+    if (folder / "config.json").is_file():
+        return folder
+    if folder.exists() or not isinstance(checkpoint, str) or not _HUB_NAME.fullmatch(name):
+        raise ValueError(f"`checkpoint` must be a folder with config.json or a name on Hugging Face, got {name}.")
+    name = name if "/" in name else f"sentence-transformers/{name}"
+    with _extras.needed("huggingface-hub", extra="text", by=f"The download of {name}"):
+        import huggingface_hub
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_FILES))
+    except Exception as error:  # Of the connection, the name, the access or the disk; each has other types.
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"`checkpoint` is no folder, and the download of {name} failed: {type(error).__name__}: {reason} "
+            f"Without access to the hub, run `hf download {name} --local-dir FOLDER` elsewhere, and pass the folder."
+        ) from error
+
+
+def _pooling_of(folder: Path) -> str:
+    """Returns the pooling of a checkpoint."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "mean"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if "pooling_mode" in config:  # in newer versions
+        modes = [str(config["pooling_mode"])]
+    else:
+        modes = [key[len("pooling_mode_") :] for key in config if key.startswith("pooling_mode_") and config[key]]
+    if len(modes) != 1 or modes[0] not in _POOLING_OF_MODE:
+        raise ValueError(f"{path}: the pooling must be one of {', '.join(_POOLING_OF_MODE)}, got {', '.join(modes)}")
+    return _POOLING_OF_MODE[modes[0]]
 
 
 def _keras_hub(by: str) -> Any:

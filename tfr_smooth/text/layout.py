@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from tfr_smooth import _compiled, _extras
 
+_OUTER_BLANKS = r"^[\s\v\pZ]+|[\s\v\pZ]+$"
+
 
 class SpecialTokens(NamedTuple):
     """The ids of special tokens.
@@ -47,14 +49,15 @@ def special_tokens(tokenizer: Any) -> SpecialTokens:
 def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     """Returns a function of strings [texts] to token ids, int32 [texts, (tokens)], in TensorFlow operations.
 
-    Exported models contain these operations. For some tokenizers, they are faster than calling the tokenizer, and
-    closer to the tokenizer of the original model.
+    Blanks before and after a text do not count; some tokenizers have tokens for them. Exported models contain these
+    operations. For some tokenizers, they are faster than calling the tokenizer, and closer to the tokenizer of the
+    original model.
     """
     with _extras.needed("tensorflow-text", extra="text", by="A tokenizer"):
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
-        tokens = tokenizer(texts)
+        tokens = tokenizer(tf.strings.regex_replace(texts, _OUTER_BLANKS, ""))
         if not isinstance(tokens, tf.RaggedTensor):
             name = type(tokenizer).__name__
             raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")

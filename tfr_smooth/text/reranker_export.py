@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from tfr_smooth import _keras
 from tfr_smooth.serving import model_card, signature_names, versions
-from tfr_smooth.text.rerankers import Reranker
-from tfr_smooth.text.token_inputs import Inputs
+from tfr_smooth.text.rerankers import Reranker, SingleVector
+from tfr_smooth.text.token_inputs import Inputs, LateInputs
 
 
 def export(
     model: Reranker, inputs: Inputs, path: str | os.PathLike[str], version: int | None, card: Mapping[str, Any]
 ) -> Path:
-    """Exports a reranker as PATH/VERSION, a SavedModel of strings.
+    """Exports a reranker as PATH/VERSION, a SavedModel of strings; of a `SingleVector`, also with its vectors.
 
     Args:
       model: The reranker.
@@ -46,10 +46,24 @@ def export(
     signature = tf.function(score, autograph=False).get_concrete_function(
         tf.TensorSpec([None], tf.string, name="query"), tf.TensorSpec([None, None], tf.string, name="documents")
     )
+    signatures = {"serving_default": signature}
+    if isinstance(model, SingleVector) and isinstance(inputs, LateInputs):
+        for name, role in (("queries", "query"), ("documents", "document")):
+            signatures[name] = _vector_signature(model, inputs, role)
 
     def write(folder: Path, number: int) -> None:
-        tf.saved_model.save(module, os.fspath(folder), signatures={"serving_default": signature})
+        tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
         described = {"class": type(model).__name__, "version": number, "parameters": model.count_params()}
         model_card.write(folder, card, model=described, signatures=signature_names.describe(folder))
 
     return versions.publish(path, version, write)
+
+
+def _vector_signature(model: SingleVector, inputs: LateInputs, role: str) -> Any:
+    """Returns a function of strings to the vectors of queries or documents."""
+
+    def vectors(texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        tokens = model.encoder.tokenize(tf.ensure_shape(texts, [None]))
+        return {"vectors": model.vectors(inputs.of_texts(role, tokens))[:, 0]}
+
+    return tf.function(vectors, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.string, name="texts"))

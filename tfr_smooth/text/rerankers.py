@@ -15,7 +15,8 @@ from tfr_smooth.text.encoder import Encoder
 class Reranker(tf.keras.Model):
     """Base class of models that score texts with an encoder.
 
-    A subclass implements `call` with the help of `encode`. `LateInteraction` and `CrossEncoder` are ready to use.
+    A subclass implements `call` with the help of `encode`. `CrossEncoder`, `LateInteraction` and `SingleVector` are
+    ready to use.
 
     Args:
       encoder: The encoder.
@@ -119,15 +120,27 @@ class Reranker(tf.keras.Model):
             )
             share = tf.cast(tf.shape(part[1])[0], tf.float32) / tf.cast(lists, tf.float32)
             with tf.GradientTape() as tape:
-                scores = self(part[0], training=True)
-                loss = share * self.compute_loss(x=part[0], y=part[1], y_pred=scores, sample_weight=part[2])
+                scores, targets = self.training_scores(part[0], part[1])
+                loss = share * self.compute_loss(x=part[0], y=targets, y_pred=scores, sample_weight=part[2])
                 scaled = self.optimizer.scale_loss(loss)
-            found = tape.gradient(scaled, self.trainable_variables)
-            gradients = [a + b for a, b in zip(gradients, found, strict=True)]
+            of_part = tape.gradient(scaled, self.trainable_variables)
+            gradients = [a + b for a, b in zip(gradients, of_part, strict=True)]
             total += loss
         self._apply(gradients)
         self.mean_loss.update_state(total, sample_weight=lists)
         return {"loss": self.mean_loss.result()}
+
+    def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and labels of the loss: those of the lists, unless a subclass adds documents.
+
+        Args:
+          inputs: As for `call`.
+          labels: Labels, float32 [batch, list], -1 for padding.
+
+        Returns:
+          Scores and labels, float32 [batch, documents].
+        """
+        return self(inputs, training=True), labels
 
     def _apply(self, gradients: list[tf.Tensor]) -> None:
         pairs = list(zip(gradients, self.trainable_variables, strict=True))
@@ -156,10 +169,10 @@ class Reranker(tf.keras.Model):
 
     def copy(self) -> Reranker:
         """Returns a new model that is not compiled, with other variables of the same values."""
-        found = type(self).from_config(self.get_config())
-        found.encoder.tokenizer = self.encoder.tokenizer  # Configurations do not have the vocabulary.
-        found.set_weights(self.get_weights())
-        return found
+        same = type(self).from_config(self.get_config())
+        same.encoder.tokenizer = self.encoder.tokenizer  # Configurations do not have the vocabulary.
+        same.set_weights(self.get_weights())
+        return same
 
 
 def any_size(array: Any) -> tf.TensorSpec:
@@ -249,9 +262,11 @@ class LateInteraction(Reranker):
       TensorShape([2, 4])
     """
 
+    _scale = 1.0
+
     def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(encoder, **kwargs)
-        start = tf.keras.initializers.Constant(1.0 / self.head_rate)
+        start = tf.keras.initializers.Constant(self._scale / self.head_rate)
         self.scale = self.add_weight(name="head_scale", shape=(), initializer=start)
         self.built = True
 
@@ -268,7 +283,7 @@ class LateInteraction(Reranker):
         """
         queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), training)
         documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), training)
-        return self.interact(queries, documents, self.encoder.mask(inputs["document_ids"]))
+        return self.interact(queries, documents)
 
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the token vectors of texts.
@@ -284,20 +299,89 @@ class LateInteraction(Reranker):
         hidden, mask = self.encode(ids, frozen, training)
         return tf.math.l2_normalize(hidden, axis=-1) * tf.cast(mask, tf.float32)[..., tf.newaxis]
 
-    def interact(self, queries: tf.Tensor, documents: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    def interact(self, queries: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
         """Returns the scores of documents, computed from token vectors.
 
         Args:
           queries: Output of `vectors` for the queries, [batch, query tokens, width].
           documents: Output of `vectors` for the documents, [batch, list, document tokens, width].
-          mask: Mask of the documents' tokens, bool [batch, list, document tokens], False for padding.
 
         Returns:
           Scores, float32 [batch, list].
         """
         # The lowest value of a cosine is -1.
         cosines = tf.einsum("bqw,bndw->bnqd", queries, documents)
-        nearest = tf.reduce_max(tf.where(mask[:, :, tf.newaxis, :], cosines, -1.0), axis=-1)
-        real = tf.cast(tf.reduce_any(queries != 0.0, axis=-1), tf.float32)
+        nearest = tf.reduce_max(tf.where(_is_real(documents)[:, :, tf.newaxis, :], cosines, -1.0), axis=-1)
         scale = tf.cast(tf.convert_to_tensor(self.scale), tf.float32) * self.head_rate
-        return scale * tf.einsum("bnq,bq->bn", nearest, real)
+        return scale * tf.einsum("bnq,bq->bn", nearest, tf.cast(_is_real(queries), tf.float32))
+
+
+def _is_real(vectors: tf.Tensor) -> tf.Tensor:
+    """Returns whether vectors are not those of padding, bool [...]."""
+    return tf.reduce_any(vectors != 0.0, axis=-1)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class SingleVector(LateInteraction):
+    r"""Scores documents by the cosine similarity between one vector of the query and one of the document.
+
+    $$s = \gamma \cos(v_q, v_d)$$
+
+    with the vectors of `Encoder.pool` (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019; the scale $\gamma$ is trained
+    and initialized to 20). In training, the documents of the other queries of the batch are further documents with
+    label 0 (in-batch negatives; Karpukhin et al., "Dense Passage Retrieval", EMNLP 2020, Section 3.2), except those
+    with the tokens of a document of the query. Input and scores are those of `LateInteraction`, as if each text had one
+    token. Beside the encoder's, a step takes O(batch^2 * list * (width + list * tokens)) time.
+
+    Args:
+      encoder: The encoder.
+      **kwargs: Arguments of `Reranker`. `micro_batches` > 1 leaves the documents of other parts out.
+
+    Example:
+      >>> import keras_hub, tensorflow as tf
+      >>> from tfr_smooth import text
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ... )
+      >>> ids = {"query_ids": tf.ones([2, 3], tf.int32), "document_ids": tf.ones([2, 4, 5], tf.int32)}
+      >>> text.SingleVector(text.Encoder(backbone, tokenizer))(ids).shape
+      TensorShape([2, 4])
+    """
+
+    _scale = 20.0
+
+    def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+        """Returns the vectors of texts.
+
+        Args:
+          ids: Token ids, int32 [..., tokens].
+          frozen: The output of the encoder's frozen layers for these ids, [..., tokens, width]; None computes it.
+          training: Whether to apply dropout.
+
+        Returns:
+          Vectors of length 1, and 0 for padding, float32 [..., 1, width].
+        """
+        hidden, _ = self.encode(ids, frozen, training)
+        return self.encoder.pool(hidden, ids)[..., tf.newaxis, :]
+
+    def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and labels of all documents of the batch for each query.
+
+        Args:
+          inputs: As for `call`.
+          labels: Labels, float32 [batch, list], -1 for padding.
+
+        Returns:
+          Scores and labels, float32 [batch, batch * list]; the label is -1 for documents that do not count.
+        """
+        batch, size = tf.unstack(tf.shape(labels))
+        queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), True)
+        documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), True)
+        every = tf.repeat(tf.reshape(documents, [1, batch * size, 1, self.encoder.width]), batch, axis=0)
+        ids = tf.reshape(inputs["document_ids"], [batch * size, tf.shape(inputs["document_ids"])[-1]])
+        is_same = tf.reshape(tf.reduce_all(ids[:, tf.newaxis] == ids, axis=-1), [batch, size, batch * size])
+        is_padding = tf.reshape(labels, [-1]) < 0.0
+        others = tf.where(tf.reduce_any(is_same, axis=1) | is_padding, -1.0, 0.0)
+        is_own = tf.repeat(tf.eye(batch, dtype=tf.bool), size, axis=1)
+        return self.interact(queries, every), tf.where(is_own, tf.tile(labels, [1, batch]), others)

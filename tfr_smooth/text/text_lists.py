@@ -28,20 +28,47 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     Raises:
       ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
     """
-    found = checks.as_arrow(table)
+    source = checks.as_arrow(table)
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
-        _arguments.name(role, columns[role], found.column_names)
-    if query_id is None or (query_id not in found.column_names and not labeled):
+        _arguments.name(role, columns[role], source.column_names)
+    if query_id is None or (query_id not in source.column_names and not labeled):
         query_id = query
     else:
-        _arguments.name("query_id", query_id, found.column_names)
+        _arguments.name("query_id", query_id, source.column_names)
     roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
-    lists = arrays.lists_of(found, {}, argument="X", **roles)
+    lists = arrays.lists_of(source, {}, argument="X", **roles)
     for name in (query, text):
-        where, values = checks.Where(f"column {name!r}"), lists.source[name]
-        checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
-        if not column_values.is_text(values.type):
-            raise ValueError(f"{where} must be text, got the type {values.type}.")
+        _check_texts(checks.Where(f"column {name!r}"), lists.source[name])
     check_constant(lists, lists.source[str(query)], f"column {query!r}", "another text in")
     return lists
+
+
+def texts_of(lists: Lists) -> tuple[list[Any], list[Any]]:
+    """Returns the texts of the query and of the document of each document, in the order of the lists."""
+    query, text = (lists.values(name).tolist() for name in lists.roles.features)
+    return query, text
+
+
+def text_values(what: str, values: Any) -> list[Any]:
+    """Returns texts that are no part of a table as a list.
+
+    Args:
+      what: Names the texts, for messages.
+      values: A list, an array, or a column of a table.
+
+    Raises:
+      ValueError: If a value is not text. The message names the row.
+    """
+    where = checks.Where(what)
+    if isinstance(values, str):
+        raise ValueError(f"{where} must be a list of texts, got {checks.shown(values)}.")
+    column = checks.feature(where, checks.as_array(what, values))
+    _check_texts(where, column)
+    return column.to_pylist()
+
+
+def _check_texts(where: checks.Where, column: Any) -> None:
+    checks.refuse_where(pc.is_null(column, nan_is_null=True), where, "text without missing values", column)
+    if len(column) and not column_values.is_text(column.type):  # An empty column may have any type.
+        raise ValueError(f"{where} must be text, got the type {column.type}.")

@@ -31,11 +31,11 @@ from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
 from tfr_smooth.text import reranker_export, text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
-from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
+from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.text.training_lists import TrainingLists
 from tfr_smooth.training.softmax_first import number_of_epochs, softmax_first_loss
 
-_MODELS = {"cross": CrossEncoder, "late": LateInteraction}
+_MODELS = {"cross": CrossEncoder, "late": LateInteraction, "single": SingleVector}
 _SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
 
 
@@ -46,15 +46,17 @@ class TextRanker(Estimator):
     label. Each training list consists of documents that are drawn anew in each epoch.
 
     Args:
-      encoder: The folder of a Hugging Face checkpoint or of a KerasHub preset, as for `load_encoder`.
-      interaction: "cross" for a `CrossEncoder`, which reads query and document in one input, or "late" for
-        `LateInteraction`, which encodes each document once and ranks well without training.
+      encoder: The folder of a Hugging Face checkpoint or of a KerasHub preset, or the name of a checkpoint on the
+        Hugging Face Hub, as for `load_encoder`.
+      interaction: "cross" for a `CrossEncoder`, which reads query and document in one input; "late" for
+        `LateInteraction`, which encodes each document once and ranks well without training; "single" for
+        `SingleVector`, with one vector per text, which an index of nearest neighbors searches.
       loss: The name of a loss for `losses.get`, or a Keras loss.
       frozen_layers: Layers of the encoder, from the input on, that are not trained, >= 0. Their output is computed once
         per training.
-      query_length: The most tokens of a query, >= 3; for "late".
-      length: The most tokens of a document for "late", >= 3, or of query and document together for "cross", >= 5.
-        Longer texts are truncated.
+      query_length: The most tokens of a query, >= 3; for "late" and "single".
+      length: The most tokens of a document for "late" and "single", >= 3, or of query and document together for
+        "cross", >= 5. Longer texts are truncated.
       passages: The most passages of a document, >= 1; for "cross". A document that does not fit in one input is split,
         and the outputs are averaged.
       relevant: The most documents with a label > 0 per training list, >= 1.
@@ -76,7 +78,7 @@ class TextRanker(Estimator):
       **loss_options: Hyperparameters of a loss given by its name.
 
     Attributes:
-      model_: The Keras model of token ids, a `CrossEncoder` or a `LateInteraction`.
+      model_: The Keras model of token ids, a `CrossEncoder`, a `LateInteraction` or a `SingleVector`.
       columns_: The columns of the table by role.
       history_: The training loss and the validation measure of each epoch, by name.
       best_epoch_: The selected epoch, from 1 on; None without validation.
@@ -208,7 +210,7 @@ class TextRanker(Estimator):
             if p["epochs"]:
                 cache = cache_dir or stack.enter_context(tempfile.TemporaryDirectory())
                 drawn = TrainingLists(train, relevant=p["relevant"], negatives=p["negatives"], seed=p["seed"])
-                inputs = self._inputs(model.encoder, train)
+                inputs = self._inputs(model.encoder, *text_lists.texts_of(train))
                 inputs.freeze(cache)
                 selection = None if valid is None else self._validation(model.encoder, valid, cache, folder)
                 history = training.train(
@@ -233,7 +235,7 @@ class TextRanker(Estimator):
         """Returns the initial model."""
         p = self._params
         encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"])
-        for name in ("length", *["query_length"] * (p["interaction"] == "late")):
+        for name in ("length", *["query_length"] * (p["interaction"] != "cross")):
             if encoder.max_length is not None and p[name] > encoder.max_length:
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
         head_rate = p["head_learning_rate"] / p["learning_rate"]
@@ -242,19 +244,20 @@ class TextRanker(Estimator):
             model.set_weights(init_model._fitted().get_weights())
         return model
 
-    def _inputs(self, encoder: Encoder, lists: Lists | None) -> token_inputs.Inputs:
-        """Returns the inputs of the model for the documents of lists in their order; None for none."""
-        p, names = self._params, () if lists is None else lists.roles.features
-        queries, documents = [lists.values(name).tolist() for name in names] if lists is not None else ([], [])
-        if p["interaction"] == "late":
-            lengths = {"query_length": p["query_length"], "length": p["length"]}
-            return token_inputs.LateInputs(encoder, queries, documents, **lengths)
-        return token_inputs.PairInputs(encoder, queries, documents, length=p["length"], passages=p["passages"])
+    def _inputs(
+        self, encoder: Encoder, queries: Sequence[str] = (), documents: Sequence[str] = ()
+    ) -> token_inputs.Inputs:
+        """Returns the inputs of the model for pairs of a query and a document."""
+        p = self._params
+        if p["interaction"] == "cross":
+            return token_inputs.PairInputs(encoder, queries, documents, length=p["length"], passages=p["passages"])
+        lengths = {"query_length": p["query_length"], "length": p["length"]}
+        return token_inputs.LateInputs(encoder, queries, documents, **lengths)
 
     def _validation(
         self, encoder: Encoder, lists: Lists, cache: str | os.PathLike[str], folder: Path | None
     ) -> training.Validation:
-        inputs, select_by = self._inputs(encoder, lists), self._params["select_by"]
+        inputs, select_by = self._inputs(encoder, *text_lists.texts_of(lists)), self._params["select_by"]
         inputs.freeze(cache)
         measure = "ndcg" if select_by == "last" else select_by
         return training.Validation(
@@ -283,9 +286,7 @@ class TextRanker(Estimator):
 
     def _scores(self, lists: Lists) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
-        if not lists.documents:
-            return np.zeros(0, np.float32)
-        return self._inputs(self.model_.encoder, lists).scores(self.model_)
+        return self._inputs(self.model_.encoder, *text_lists.texts_of(lists)).scores(self.model_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores documents.
@@ -319,6 +320,31 @@ class TextRanker(Estimator):
         lists = self._lists(X)
         return ranked_rows(X, lists, self._scores(lists), names)
 
+    def encode(self, texts: Any, *, role: str = "document") -> np.ndarray:
+        """Returns the vectors of texts, whose inner products rank as the scores do; for `interaction="single"`.
+
+        Equal texts are encoded once. Time and memory are those of the encoder for each text.
+
+        Args:
+          texts: Texts: a list, a column of pandas, Polars or PyArrow, or a NumPy array.
+          role: "document" or "query": whether texts have at most `length` or `query_length` tokens.
+
+        Returns:
+          float32 [texts, width], vectors of length 1.
+
+        Raises:
+          ValueError: If `interaction` is not "single", or a value is not text. The message names the row.
+        """
+        model = self._fitted()
+        if not isinstance(model, SingleVector):
+            raise ValueError(f"`interaction` must be 'single' for `encode`, got {self._params['interaction']!r}.")
+        _arguments.choice("role", role, ("document", "query"))
+        values = text_lists.text_values("`texts`", texts)
+        pairs = (values, []) if role == "query" else ([], values)
+        inputs = self._inputs(model.encoder, *pairs)
+        assert isinstance(inputs, token_inputs.LateInputs)
+        return inputs.vectors(model, role)
+
     def evaluate(self, X: Any, *, measures: Sequence[str] = DEFAULT_MEASURES, by_query: bool = False) -> dict[str, Any]:
         """Computes trec_eval's measures.
 
@@ -344,8 +370,9 @@ class TextRanker(Estimator):
         """Exports the model for TF Serving, with the tokenizer.
 
         The signature takes the strings `query` [batch] and `documents` [batch, list], and returns `scores` [batch,
-        list]. Pad lists with ""; ignore the scores of padding. Import `tensorflow_text` before loading the SavedModel;
-        TF Serving includes it.
+        list]. Pad lists with ""; ignore the scores of padding. With `interaction="single"`, the signatures `queries`
+        and `documents` take the strings `texts` [batch] and return `vectors` [batch, width], as `encode` does. Import
+        `tensorflow_text` before loading the SavedModel; TF Serving includes it.
 
         Args:
           path: The directory of the versions.
@@ -359,7 +386,7 @@ class TextRanker(Estimator):
           ValueError: If the version exists.
         """
         model = self._fitted()
-        inputs = self._inputs(model.encoder, None)
+        inputs = self._inputs(model.encoder)
         return reranker_export.export(model, inputs, path, version, self._card(self._make_loss(), card))
 
 

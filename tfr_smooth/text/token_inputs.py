@@ -13,7 +13,7 @@ from tfr_smooth import _arguments, _compiled, _files
 from tfr_smooth._estimator import digest
 from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
-from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction
+from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, SingleVector
 
 _BATCH = 32  # texts encoded in one batch; larger ones leave the cache of a CPU core
 _LAID_OUT = 1024  # texts or pairs whose token ids are computed in one batch
@@ -63,11 +63,11 @@ class _Inputs:
                 flat = ids.reshape(-1, ids.shape[-1])
                 with _files.replacing(path) as unfinished:
                     shape = (*flat.shape, encoder.width)
-                    found = np.lib.format.open_memmap(unfinished, "w+", np.float16, shape)
+                    outputs = np.lib.format.open_memmap(unfinished, "w+", np.float16, shape)
                     for rows in self._by_length(flat):
                         trimmed = self._trimmed(flat[rows])
-                        found[rows, : trimmed.shape[1]] = frozen(trimmed).numpy()
-                    found.flush()
+                        outputs[rows, : trimmed.shape[1]] = frozen(trimmed).numpy()
+                    outputs.flush()
             self.hidden[name] = np.load(path, mmap_mode="r").reshape(*ids.shape, -1)
 
     def rows(self, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -91,7 +91,8 @@ class _Inputs:
 
     def _by_length(self, ids: np.ndarray) -> Iterator[np.ndarray]:
         """Yields the rows of each batch of texts of similar lengths."""
-        order = np.argsort(self._lengths(ids).reshape(len(ids), -1).max(axis=1, initial=0), kind="stable")
+        lengths = self._lengths(ids).max(axis=tuple(range(1, ids.ndim - 1)), initial=0)
+        order = np.argsort(lengths, kind="stable")
         return (order[start : start + _BATCH] for start in range(0, len(ids), _BATCH))
 
     def _lengths(self, ids: np.ndarray) -> np.ndarray:
@@ -121,8 +122,8 @@ class LateInputs(_Inputs):
         self._sizes = {"query": query_length, "document": length}
         self._pairs = {}
         for name, texts in (("query", queries), ("document", documents)):
-            found, self._pairs[name] = self._tokenized(texts)
-            self.ids[name] = layout.single(found, self._sizes[name], self._special).numpy()
+            tokens, self._pairs[name] = self._tokenized(texts)
+            self.ids[name] = self.of_texts(name, tokens).numpy()
 
     def batch(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists.
@@ -132,6 +133,15 @@ class LateInputs(_Inputs):
         """
         documents = np.where(pairs >= 0, self._pairs["document"][pairs], -1)
         return {**self.rows("query", self._pairs["query"][pairs[:, 0]]), **self.rows("document", documents)}
+
+    def of_texts(self, name: str, tokens: tf.RaggedTensor) -> tf.Tensor:
+        """Returns the token ids of texts, int32 [texts, tokens].
+
+        Args:
+          name: "query" or "document".
+          tokens: Token ids without special tokens, int32 [texts, (tokens)].
+        """
+        return layout.single(tokens, self._sizes[name], self._special)
 
     def from_tokens(
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
@@ -143,12 +153,8 @@ class LateInputs(_Inputs):
           documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
           lists: The numbers [batch, list], int32 [2].
         """
-        length = self._sizes["document"]
-        ids = layout.single(documents, length, self._special)
-        return {
-            "query_ids": layout.single(queries, self._sizes["query"], self._special),
-            "document_ids": tf.reshape(ids, [lists[0], lists[1], length]),
-        }
+        ids = tf.reshape(self.of_texts("document", documents), [lists[0], lists[1], self._sizes["document"]])
+        return {"query_ids": self.of_texts("query", queries), "document_ids": ids}
 
     def scores(self, model: LateInteraction) -> np.ndarray:
         """Returns the scores of all pairs, float32 [pairs]; encodes each query and document once."""
@@ -157,20 +163,23 @@ class LateInputs(_Inputs):
         order = np.argsort(queries, kind="stable")
         scores = np.zeros(len(queries), np.float32)
         for pairs in np.split(order, np.flatnonzero(np.diff(queries[order])) + 1) if len(order) else []:
-            rows = documents[pairs]
-            some = vectors["query"][queries[pairs[:1]]], vectors["document"][rows][np.newaxis]
-            mask = self.ids["document"][rows] != self._special.pad
-            scores[pairs] = model.in_graph("interact", *some, mask[np.newaxis])[0].numpy()
+            some = vectors["query"][queries[pairs[:1]]], vectors["document"][documents[pairs]][np.newaxis]
+            scores[pairs] = model.in_graph("interact", *some)[0].numpy()
         return scores
 
+    def vectors(self, model: SingleVector, name: str) -> np.ndarray:
+        """Returns the vector of each query or document, float32 [pairs, width]."""
+        return self._vectors(model, name)[self._pairs[name], 0]
+
     def _vectors(self, model: LateInteraction, name: str) -> np.ndarray:
-        """Returns the token vectors of all queries or documents, float32 [texts, tokens, width]."""
+        """Returns the vectors of the different queries or documents, float32 [texts, tokens, width]; 1 for a token."""
         ids = self.ids[name]
-        found = np.zeros((*ids.shape, model.encoder.width), np.float32)
+        tokens = 1 if isinstance(model, SingleVector) else ids.shape[1]
+        vectors = np.zeros((len(ids), tokens, model.encoder.width), np.float32)
         for rows in self._by_length(ids):
             some = model.in_graph("vectors", *self.rows(name, rows).values()).numpy()
-            found[rows, : some.shape[1]] = some
-        return found
+            vectors[rows, : some.shape[1]] = some
+        return vectors
 
 
 class PairInputs(_Inputs):

@@ -105,6 +105,8 @@ def as_array(what: str, values: Any) -> Any:
     except pa.ArrowNotImplementedError:
         got = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{what} must be {_FEATURE_KINDS}, got the type {got}.") from None
+    except UnicodeDecodeError:  # fixed-width text of NumPy
+        return as_array(what, values.astype(object))
     except UnicodeEncodeError as error:
         row = next(row for row, value in enumerate(values) if repr(error.object) in repr(value))  # also within a set
         raise ValueError(f"{what} must be text that UTF-8 has, got {shown(error.object)} in row {row}.") from None
