@@ -113,9 +113,12 @@ def write_log(path: pathlib.Path) -> None:
 
 
 def explain(ranker: tfr_smooth.Ranker, test: pd.DataFrame) -> None:
-    """Prints how much each column matters for the whole table."""
+    """Prints how much each column matters for the whole table, and for the best offer of the first search."""
     print(ranker.feature_importance(test, repeats=2))
-    # Here is the place for an explanation of the scores of one list.
+    first = test[test["query"] == test["query"].iloc[0]]
+    best = int(ranker.predict(first).argmax())
+    print(f"\nWhy {first['title'].iloc[best]!r} is first for {first['query'].iloc[best]!r}:")
+    print(ranker.explain(first, rows=[best]))
 
 
 @contextlib.contextmanager
