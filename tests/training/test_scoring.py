@@ -47,13 +47,13 @@ def test_scores_follow_the_weights():
 @pytest.mark.slow
 def test_a_deleted_model_is_removed_from_the_cache():
     gc.collect()
-    before = len(scoring._scorers)
+    before = len(scoring.compiled_scorers)
     model = models.FeedForwardScorer(hidden=[4])
     list(training.score_queries(model, batches([5])))
-    assert len(scoring._scorers) == before + 1
+    assert len(scoring.compiled_scorers) == before + 1
     del model
     gc.collect()
-    assert len(scoring._scorers) == before
+    assert len(scoring.compiled_scorers) == before
 
 
 def by_query(queries):
@@ -175,7 +175,7 @@ def test_plain_batches_of_several_lengths_are_not_retraced():
     model = twice()
     for _ in range(5):
         list(training.score_queries(model, [(FEATURES, LABELS), (FEATURES[:, :2], LABELS[:, :2]), (FEATURES, LABELS)]))
-    assert scoring._scorer(model).experimental_get_tracing_count() <= 3
+    assert scoring.compiled_scorer(model).experimental_get_tracing_count() <= 3
 
 
 def test_score_rows_returns_the_scores_in_the_order_of_the_rows():
