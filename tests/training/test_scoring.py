@@ -47,13 +47,13 @@ def test_scores_follow_the_weights():
 @pytest.mark.slow
 def test_a_deleted_model_is_removed_from_the_cache():
     gc.collect()
-    before = len(scoring.compiled_scorers)
+    before = len(scoring._scorers)
     model = models.FeedForwardScorer(hidden=[4])
     list(training.score_queries(model, batches([5])))
-    assert len(scoring.compiled_scorers) == before + 1
+    assert len(scoring._scorers) == before + 1
     del model
     gc.collect()
-    assert len(scoring.compiled_scorers) == before
+    assert len(scoring._scorers) == before
 
 
 def by_query(queries):
