@@ -351,7 +351,7 @@ def test_larger_labels_and_scores_equal_the_largest(label, score):
         ("lambda_loss", {"metric": "precision"}, '`topn` must be an integer >= 1 for the metric "precision", '
          "got None."),
         ("lambda_loss", {"metric": "ndcg"}, "`metric` must be one of 'ndcg_loss1', 'ndcg_loss2', 'ndcg_loss2++', "
-         "'lambda_rank', 'precision', got 'ndcg'."),
+         "'lambda_rank', 'precision', got 'ndcg'. Did you mean 'ndcg_loss2' or 'ndcg_loss1'?"),
     ],
 )  # fmt: skip
 def test_invalid_arguments_raise(name, arguments, message):
