@@ -92,7 +92,6 @@ def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[s
 def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], output: pathlib.Path) -> None:
     """Evaluates the best model and writes metrics, ranking, curves and the exported model."""
     evaluation.plot_training_curves(output / "curves.png", ranker.history_, best_epoch=ranker.best_epoch_)
-    print(f"Best epoch: {ranker.best_epoch_} of {len(ranker.history_['loss'])}")
     measured = {}
     for part in ("valid", "test"):
         lists = list(training.score_queries(ranker.model_, parts[part].batches(_QUERIES, ids=True)))

@@ -377,4 +377,5 @@ def test_unknown_normalizer_is_refused(name):
     with pytest.raises(ValueError) as raised:
         get_normalizer(name)
     known = "'min_max', 'standardize', 'quantiles', 'log1p'"
-    assert str(raised.value) == f"`normalization` must be one of {known}, got {name!r}."
+    hint = " Did you mean 'min_max'?" if name == "Min_Max" else ""
+    assert str(raised.value) == f"`normalization` must be one of {known}, got {name!r}.{hint}"
