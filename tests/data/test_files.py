@@ -144,6 +144,16 @@ def test_ids_of_csv_files_are_text(tmp_path):
         csv(tmp_path, ["a", "b"], query=["1", ""])
 
 
+@pytest.mark.parametrize("ending, separator", [("csv", ","), ("tsv", "\t")])
+def test_texts_of_csv_files_may_have_several_lines(ending, separator, tmp_path):
+    path = tmp_path / f"train.{ending}"
+    frame = pd.DataFrame({"qid": np.repeat(np.arange(3000), 5), "label": 1.0})
+    frame["title"] = [f'line {number}\n"quoted", and\tmore\n' * 4 for number in range(len(frame))]
+    frame.to_csv(path, sep=separator, index=False)  # two blocks of Arrow
+    lists = read_files(path, query="qid", label="label", cache_dir=tmp_path)
+    assert [title.decode() for title in lists.values("title")] == frame["title"].tolist()
+
+
 @pytest.mark.parametrize("codec", ["", "gz", "bz2", "lz4"])
 @pytest.mark.parametrize("ending, separator", [("csv", ","), ("tsv", "\t")])
 def test_csv_and_tsv_files_may_be_compressed(ending, separator, codec, tmp_path):

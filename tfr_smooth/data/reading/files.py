@@ -182,8 +182,9 @@ def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSyste
             paths += [path] if os.path.isdir(path) else expand_paths(path, "paths")
     format = format or _format_of(paths[0], filesystem)
     kind: Any = {"jsonl": "json"}.get(format, format)
-    if format == "tsv":
-        kind = arrow_dataset.CsvFileFormat(parse_options=csv.ParseOptions(delimiter="\t"))
+    if format in ("csv", "tsv"):
+        options = csv.ParseOptions(delimiter="," if format == "csv" else "\t", newlines_in_values=True)
+        kind = arrow_dataset.CsvFileFormat(parse_options=options)
     try:
         some = paths[0] if len(paths) == 1 else paths
         schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
