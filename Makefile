@@ -134,7 +134,7 @@ wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in d
 check-wheel: wheel  ## check the metadata of both, and run the README's quickstart with the wheel in a new environment
 	$(VENV)/latest/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(VENV)/wheel
-	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[evaluation]" pandas
+	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[evaluation]" pandas 'lightgbm[scikit-learn]'
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
 release:  ## set the version and date, commit and tag (VERSION=X.Y.Z); pushing the tag publishes the release
