@@ -116,7 +116,7 @@ docs: $(VENV)/latest/.installed  ## build the documentation site in output/site 
 	NO_MKDOCS_2_WARNING=1 $(VENV)/latest/bin/python -m mkdocs build --strict $(ARGS)
 
 notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## run the notebooks of the documentation and store their outputs
-	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart dataframe recommendation texts inside_a_relaxation
+	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart csv_to_service dataframe recommendation texts inside_a_relaxation
 	$(VENV)/ranking/bin/python tools/run_notebooks.py migration
 
 plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in docs/images (ARGS=flags)
@@ -125,6 +125,7 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_explanation.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_guides.py
 
 # Built from the source archive: building in the tree creates build/, which on macOS collides with BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in dist/
@@ -134,7 +135,7 @@ wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in d
 check-wheel: wheel  ## check the metadata of both, and run the README's quickstart with the wheel in a new environment
 	$(VENV)/latest/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(VENV)/wheel
-	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[evaluation]" pandas
+	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[evaluation]" pandas 'lightgbm[scikit-learn]'
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
 release:  ## set the version and date, commit and tag (VERSION=X.Y.Z); pushing the tag publishes the release
