@@ -108,14 +108,18 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
         checked_measures(params["select_by"], argument="select_by", more=more)
 
 
+def have_different_labels(lists: Any) -> np.ndarray:
+    """Returns which lists have documents of different labels, so that a ranking can be wrong, bool [lists]."""
+    differ, starts = np.zeros(len(lists), bool), lists.starts[:-1]
+    for labels in map(lists.values, lists.roles.labels):
+        differ |= np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
+    return differ
+
+
 def check_validation(lists: Any, argument: str, select_by: str) -> None:
     """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
-    if select_by == "last":
+    if select_by == "last" or have_different_labels(lists).any():
         return
-    for name in lists.roles.labels:
-        labels, starts = lists.values(name), lists.starts[:-1]
-        if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
-            return
     raise ValueError(
         f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
         "epoch would rank better than another. Pass more queries, or select_by='last'."

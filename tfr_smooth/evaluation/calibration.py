@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STRATEGIES = ("uniform", "quantile")
-_NORMAL = 1.96  # standard errors of a 95% interval
+STANDARD_ERRORS = 1.96  # standard errors of a 95% interval
 
 
 class Reliability(NamedTuple):
@@ -57,8 +57,8 @@ class Reliability(NamedTuple):
         for the rate p of n documents and z = 1.96. Labels are taken as fractions of the highest one; with labels
         between 0 and this, the intervals are too wide.
         """
-        rates, squared = self.observed / self.highest, _NORMAL**2 / self.counts
-        half = _NORMAL * np.sqrt(rates * (1.0 - rates) / self.counts + squared / self.counts / 4.0)
+        rates, squared = self.observed / self.highest, STANDARD_ERRORS**2 / self.counts
+        half = STANDARD_ERRORS * np.sqrt(rates * (1.0 - rates) / self.counts + squared / self.counts / 4.0)
         middle = rates + squared / 2.0
         return self.highest * (np.stack([middle - half, middle + half], axis=1) / (1.0 + squared[:, np.newaxis]))
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from tfr_smooth import _arguments, _plotting
 from tfr_smooth._printable import printable
+from tfr_smooth.evaluation.calibration import STANDARD_ERRORS
 from tfr_smooth.evaluation.trec import ByMeasure, Estimate, estimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_NORMAL = 1.96  # standard errors of a 95% interval
 
 
 class BySegment(dict[str, ByMeasure[Estimate]]):
@@ -80,6 +79,6 @@ class BySegment(dict[str, ByMeasure[Estimate]]):
 
 def _draw(segments: BySegment, measure: str, top: int) -> Figure:
     values = {f"{name} ({segments.queries[name]})": by_measure[measure] for name, by_measure in segments.items()}
-    errors = [_NORMAL * np.nan_to_num(estimate.standard_error) for estimate in values.values()]
+    errors = [STANDARD_ERRORS * np.nan_to_num(estimate.standard_error) for estimate in values.values()]
     means, title = {name: estimate.mean for name, estimate in values.items()}, f"{measure} by segment (queries)"
     return _plotting.bars(means, top, title=title, label=f"mean {measure} and its 95% interval", errors=errors)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth._estimator import have_different_labels
 from tfr_smooth.data import Lists
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
@@ -32,12 +33,7 @@ def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     if len(lists) < _LEAST:
         return None
     rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
-    starts = lists.starts[:-1]
-    differ = np.zeros(len(lists), bool)
-    for name in lists.roles.labels:
-        labels = lists.values(name)
-        differ |= np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
-    held = np.random.default_rng(seed).permutation(held[differ[held]])
+    held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
     return (rest, held) if len(held) >= _LEAST else None
 
 
