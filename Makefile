@@ -47,6 +47,8 @@ PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
 PARTS_ranking = "$(if $(filter not,$(firstword $(MARKS))),$(KERAS_2),$(KERAS_2_ALL))"
 BAZEL_TESTS ?= //...
 VERSION ?=
+# Those of the packages that the wheel is checked with. The lowest ones need Python 3.10 or 3.11.
+VERSIONS ?= newest
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -65,9 +67,9 @@ EXTRAS_ranking-2.15 = ranking,test
 NO_DEPS_ranking = tensorflow-ranking==0.5.5
 UV_ranking-2.15 = --resolution lowest-direct
 # uv is faster than pip, and the stacks share the installed files. It ignores pip's settings, such as a mirror, so pip
-# installs what uv cannot.
-INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet $(UV_$*) --python $(VENV)/$* $(1) || \
-	$(VENV)/$*/bin/python -m pip install --quiet $(1)
+# installs what uv cannot, but not the oldest versions, which pip cannot choose.
+INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet $(UV_$*) --python $(VENV)/$* $(1) \
+	$(if $(UV_$*),,|| $(VENV)/$*/bin/python -m pip install --quiet $(1))
 
 .PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
@@ -132,10 +134,14 @@ wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in d
 	rm -rf dist
 	$(VENV)/latest/bin/python -m build
 
-check-wheel: wheel  ## check the metadata of both, and run the README's quickstart with the wheel in a new environment
+check-wheel: wheel  ## check the metadata of both, and run the README's quickstart with the wheel (VERSIONS=newest or lowest)
 	$(VENV)/latest/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(VENV)/wheel
-	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[evaluation]" pandas 'lightgbm[scikit-learn]'
+	$(if $(filter lowest,$(VERSIONS)),$(VENV)/latest/bin/python -m uv pip compile pyproject.toml --quiet \
+	--extra=experiments --resolution=lowest-direct --python=$(PYTHON) --output-file=dist/versions.txt,touch dist/versions.txt)
+	$(VENV)/wheel/bin/python -m pip install --quiet --constraint=dist/versions.txt \
+	"$$(echo dist/*.whl)[evaluation]" pandas 'lightgbm[scikit-learn]'
+	rm dist/versions.txt
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
 release:  ## set the version and date, commit and tag (VERSION=X.Y.Z); pushing the tag publishes the release
