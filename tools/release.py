@@ -59,7 +59,7 @@ def release(version: str) -> None:
     today = datetime.date.today().isoformat()
     for path, pattern in PLACES.items():
         replace(path, pattern, version)
-    replace("CITATION.cff", r"(?<=\ndate-released: ).*(?=\n)", today)
+    replace("CITATION.cff", rf"(?<=\nversion: {version}\n)(date-released: .*\n)?", f"date-released: {today}\n")
     replace("CHANGELOG.md", rf"(?<=## \[{re.escape(version)}\] - ).+", today)
     if git("status", "--porcelain"):
         git("commit", "--all", "--message", f"Release {version}")
