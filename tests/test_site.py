@@ -124,6 +124,10 @@ def show(driver, address, width):
     values = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", values)
     driver.get(address)
+    # The load event precedes the layout with the fonts of formulas.
+    driver.execute_async_script(
+        "const done = arguments[0]; document.fonts.ready.then(() => requestAnimationFrame(() => done()))"
+    )
 
 
 @IN_BROWSER
