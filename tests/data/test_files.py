@@ -197,6 +197,18 @@ def test_json_lines_have_the_type_that_holds_all_values(kind, block, tmp_path, m
     assert files.read_table(tmp_path / "*.jsonl")["q"].to_pylist() == ["a.jsonl"] * 2 + ["b.jsonl"] * 2
 
 
+@pytest.mark.parametrize("block", [1, 1 << 23])
+@pytest.mark.parametrize("least", [2**63 - 1, 10**20])
+def test_integers_beyond_64_bits_of_json_lines_stay_apart(least, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    queries = [least + row // 2 for row in range(6)]
+    rows = [f'{{"q": {query}, "label": {row % 2}, "x": {row / 2}}}' for row, query in enumerate(queries)]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    lists = read_files(tmp_path / "a.jsonl", cache_dir=tmp_path / "cache", **ROLES)
+    assert [str(query) for query in lists.query_ids.to_pylist()] == [str(least + list_) for list_ in range(3)]
+    assert lists.values("x").tolist() == [row / 2 for row in range(6)]
+
+
 @pytest.mark.parametrize("ending", ["json", "jsonl.gz", "csv", "parquet"])
 def test_a_table_has_all_columns_of_a_file_as_they_are(ending, tmp_path):
     frame = pd.DataFrame({"user": [7, 8, 7], "time": [1.5e9 + 1, 1.5e9 + 2, 1.5e9 + 3], "name": ["a", None, "c"]})

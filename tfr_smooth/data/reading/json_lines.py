@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from tfr_smooth.data.reading.conversion import by_size
 
 _BLOCK_BYTES = 8 << 20  # that are parsed at once
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
+_LONG = re.compile(rb":\s*-?\d{19}")  # an integer that may need more than 64 bits
 
 
 def types(files: Any) -> dict[str, pa.DataType]:
@@ -64,17 +65,38 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
 
 def _tables(filesystem: Any, path: str, schema: pa.Schema | None) -> Iterator[tuple[int, pa.Table]]:
     """Yields rows with the number of their first line, counted from 1."""
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer")
+    handling = "ignore" if schema else "infer"
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
         for block in by_size(enumerate(file, start=1), _BLOCK_BYTES, lambda line: len(line[1])):
             content = b"".join(line for _, line in block).removeprefix(codecs.BOM_UTF8)
             if not content.strip():
                 continue
             once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
+
+            def parse(schema: pa.Schema | None, content: bytes = content, once: json.ReadOptions = once) -> pa.Table:
+                options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=handling)
+                return json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
+
             try:
-                yield block[0][0], json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
+                table = parse(schema)
+                if schema is None and _LONG.search(content):
+                    table = parse(_exact(parse, table.schema))
+                yield block[0][0], table
             except pa.ArrowInvalid as error:
                 lines = [number for number, line in block if line.strip()]
                 row = _ROW.search(str(error))
                 place = lines[min(int(row[1]), len(lines) - 1)] if row else lines[0]
                 raise ValueError(f"{path}:{place}: {_ROW.sub('', str(error))}") from None
+
+
+def _exact(parse: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Schema:
+    """Returns the columns that Arrow takes for numbers with a fraction but are integers, with a type that holds them."""
+    integers = []
+    for field in schema:
+        exact = pa.field(field.name, pa.decimal128(38, 0))
+        try:
+            if pa.types.is_floating(field.type) and parse(pa.schema([exact])):
+                integers.append(exact)
+        except pa.ArrowInvalid:
+            continue  # a value has a fraction
+    return pa.schema(integers)
