@@ -90,7 +90,7 @@ def _tables(filesystem: Any, path: str, schema: pa.Schema | None) -> Iterator[tu
 
 
 def _exact(parse: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Schema:
-    """Returns the columns that Arrow takes for numbers with a fraction but are integers, with a type that holds them."""
+    """Returns the columns that are integers but become numbers with a fraction, with a type that holds them."""
     integers = []
     for field in schema:
         exact = pa.field(field.name, pa.decimal128(38, 0))
