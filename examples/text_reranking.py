@@ -6,7 +6,7 @@
 
 With a collection, it reranks BM25's candidates and cross-validates over the queries. With files of pairs, it reranks
 the documents of each query in the file. Reports the first stage, each model, and each model mixed with the first stage.
-When restarted, it runs only jobs without a result. docs/text.md describes files, models and results.
+When restarted, it runs only jobs without a result. docs/text.md describes files and models.
 """
 
 from __future__ import annotations

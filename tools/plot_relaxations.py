@@ -73,7 +73,7 @@ class Relaxation:
 
     @property
     def look(self) -> dict[str, Any]:
-        place = list(rankings.RANKINGS).index(self.loss)
+        place = list(RELAXATIONS).index(self.title.lower())  # the same color in all plots
         return {"color": (*_plotting.COLORS, _plotting.text_color())[place], "marker": "osD^vPX"[place]}
 
     @property
