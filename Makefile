@@ -116,7 +116,7 @@ docs: $(VENV)/latest/.installed  ## build the documentation site in output/site 
 	NO_MKDOCS_2_WARNING=1 $(VENV)/latest/bin/python -m mkdocs build --strict $(ARGS)
 
 notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## run the notebooks of the documentation and store their outputs
-	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart csv_to_service dataframe recommendation texts inside_a_relaxation
+	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart csv_to_service dataframe recommendation new_items sequences texts inside_a_relaxation
 	$(VENV)/ranking/bin/python tools/run_notebooks.py migration
 
 plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in docs/images (ARGS=flags)
