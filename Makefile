@@ -118,7 +118,7 @@ docs: $(VENV)/latest/.installed  ## build the documentation site in output/site 
 	NO_MKDOCS_2_WARNING=1 $(VENV)/latest/bin/python -m mkdocs build --strict $(ARGS)
 
 notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## run the notebooks of the documentation and store their outputs
-	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart csv_to_service dataframe recommendation texts inside_a_relaxation
+	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart csv_to_service dataframe recommendation new_items sequences texts inside_a_relaxation
 	$(VENV)/ranking/bin/python tools/run_notebooks.py migration
 
 plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in docs/images (ARGS=flags)
@@ -128,6 +128,8 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_explanation.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_guides.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_ascent.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_ranker.py
 
 # Built from the source archive: building in the tree creates build/, which on macOS collides with BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in dist/

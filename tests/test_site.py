@@ -63,6 +63,10 @@ def test_pages_name_the_version_mark_formulas_and_load_nothing_from_other_sites(
     assert 'class="arithmatex"' in texts["relaxations/approx.html"]
     images = set(re.findall(r"images/(\w+)\.png#only-light", "\n".join(texts.values())))
     assert images == {path.stem for path in (ROOT / "docs/images").glob("*.png") if not path.stem.endswith("_dark")}
+    in_motion = set(
+        re.findall(r'<source srcset="images/(\w+)\.webp" media="\(prefers-reduced-motion', texts["index.html"])
+    )
+    assert in_motion == {path.stem for path in (ROOT / "docs/images").glob("*.webp")}
 
 
 def test_links_into_the_repository_lead_to_files(texts):

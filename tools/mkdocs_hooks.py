@@ -21,6 +21,7 @@ _NAMES = re.compile(r"<!-- names: ([\w.]+) -->")
 _NOT_IMPORTABLE = "tfr_smooth.tf_ranking"
 # Matches an image in Markdown: the part before the path, and the path without ".png)".
 _IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)#]+)\.png\)")
+_IN_MOTION = '<picture><source srcset="{name}.webp" media="(prefers-reduced-motion: no-preference)">{still}</picture>'
 # Matches inline code that starts with a flag: the tag, and the flag without its value.
 _FLAG = re.compile(r"(<code>)(--[\w-]+)")
 
@@ -70,10 +71,19 @@ def on_post_page(output: str, **kwargs: Any) -> str:
 
 
 def image(before: str, path: str, folder: Path) -> str:
-    """Returns the image for the light scheme and NAME_dark.png for the dark scheme, if that file exists."""
+    """Returns the image for the light scheme and NAME_dark.png for the dark scheme, if that file exists.
+
+    NAME.webp and NAME_dark.webp, if they exist, are the same in motion. They take its place, unless the reader prefers
+    less motion.
+    """
     if not (folder / f"{path}_dark.png").exists():
         return f"{before}{path}.png)"
-    return f"{before}{path}.png#only-light){before}{path}_dark.png#only-dark)"
+    images = {
+        name: f"{before}{name}.png#only-{scheme})" for name, scheme in ((path, "light"), (f"{path}_dark", "dark"))
+    }
+    if (folder / f"{path}.webp").exists():
+        images = {name: _IN_MOTION.format(name=name, still=still) for name, still in images.items()}
+    return "".join(images.values())
 
 
 def names(package: str) -> str:

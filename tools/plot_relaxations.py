@@ -212,22 +212,12 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     """The matrix of ranks and documents for four values."""
     figure = new_figure(6.0)
     scores = tf.constant([FIVE_SCORES], tf.float64)
-    colors = LinearSegmentedColormap.from_list(
-        "shares", [matplotlib.rcParams["axes.facecolor"], relaxation.look["color"]]
-    )
     all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, value in zip(all_axes.flat, relaxation.shown, strict=True):
-        shares = indicators(relaxation.make(value), scores)
-        axes.imshow(shares, cmap=colors, vmin=0.0, vmax=1.0)
-        for (rank, document), share in np.ndenumerate(shares):
-            ink = "black" if np.dot(colors(share)[:3], [0.299, 0.587, 0.114]) > 0.5 else "white"
-            axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=10.5, color=ink)
+        draw_shares(axes, indicators(relaxation.make(value), scores), relaxation.look["color"], fontsize=10.5)
         default = " (default)" if value == relaxation.default else ""
         axes.set_title(f"{relaxation.argument} = {value:g}{default}", loc="center")
         axes.set_xticks(range(len(FIVE_SCORES)), [f"{score:g}" for score in FIVE_SCORES])
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0)
     for axes in all_axes[-1]:
         axes.set_xlabel("score of the document")
     for axes in all_axes[:, 0]:
@@ -235,6 +225,18 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
         axes.set_ylabel("rank")
     figure.suptitle(f"{relaxation.title}: share of each document at each rank", x=0.01, ha="left", fontsize=11)
     return figure
+
+
+def draw_shares(axes: Axes, shares: np.ndarray, color: Any, fontsize: float) -> None:
+    """A matrix of numbers from 0 to 1 as cells from the background to a color."""
+    colors = LinearSegmentedColormap.from_list("shares", [matplotlib.rcParams["axes.facecolor"], color])
+    axes.imshow(shares, cmap=colors, vmin=0.0, vmax=1.0)
+    for (row, column), share in np.ndenumerate(shares):
+        ink = "black" if np.dot(colors(share)[:3], [0.299, 0.587, 0.114]) > 0.5 else "white"
+        axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=fontsize, color=ink)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
 
 
 def indicators(ranking: rankings.Ranking, scores: tf.Tensor) -> np.ndarray:

@@ -75,7 +75,13 @@ def test_intervals_are_those_of_wilson():
 
 def test_the_plot_has_the_intervals_and_below_them_the_counts():
     table = evaluation.reliability(LABELS, PREDICTIONS)
-    above, below = calibration._draw({"ranker": table}).axes
+    above, below = calibration.draw({"ranker": table}).axes
     (bars,) = above.collections
     np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], table.intervals)
     assert below.get_lines()[0].get_ydata().tolist() == table.counts.tolist()
+
+
+def test_the_axis_of_counts_starts_at_one_document_so_that_about_equal_counts_look_equal():
+    table = evaluation.Reliability(np.array([288, 287]), np.array([0.1, 0.5]), np.array([0.1, 0.4]))
+    lowest, highest = calibration.draw({"ranker": table}).axes[1].get_ylim()
+    assert lowest < 1.0 and highest > 288.0

@@ -27,8 +27,8 @@ def first(epochs):
 def panels(monkeypatch, tmp_path):
     """A function that plots a history and returns its two axes."""
     drawn = []
-    draw = training_curves._draw
-    monkeypatch.setattr(training_curves, "_draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
+    draw = training_curves.draw
+    monkeypatch.setattr(training_curves, "draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
 
     def plot(history, **options):
         plot_training_curves(tmp_path / "curves.png", history, **options)

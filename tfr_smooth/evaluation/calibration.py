@@ -139,10 +139,11 @@ def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliabil
     """
     if not tables:
         raise ValueError("`tables` must have at least one table, got none.")
-    _plotting.write_png(path, lambda: _draw(tables), by="`plot_reliability`")
+    _plotting.write_png(path, lambda: draw(tables), by="`plot_reliability`")
 
 
-def _draw(tables: Mapping[str, Reliability]) -> Figure:
+def draw(tables: Mapping[str, Reliability]) -> Figure:
+    """Returns the figure of `plot_reliability` in the current theme."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.5, 6.2), layout="constrained")
@@ -159,6 +160,7 @@ def _draw(tables: Mapping[str, Reliability]) -> Figure:
     axes.set_ylabel("observed rate of relevance")
     axes.legend(loc="upper left")
     below.set_yscale("log")
+    below.set_ylim(0.7, 1.5 * max(table.counts.max() for table in tables.values()))  # from one document on
     below.set_ylabel("documents")
     below.set_xlabel("predicted rate of relevance")
     return figure

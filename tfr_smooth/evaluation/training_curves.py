@@ -56,15 +56,15 @@ def plot_training_curves(
       ...     os.path.getsize(path) > 0
       True
     """
-    curves, epochs = _checked_curves(history)
+    curves = _checked_curves(history)
     if best_epoch is not None:
-        _arguments.integer("best_epoch", best_epoch, least=1, most=epochs)
+        _arguments.integer("best_epoch", best_epoch, least=1, most=len(next(iter(curves.values()))))
 
-    _plotting.write_png(path, lambda: _draw(curves, epochs, best_epoch), by="`plot_training_curves`")
+    _plotting.write_png(path, lambda: draw(curves, best_epoch), by="`plot_training_curves`")
 
 
-def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, np.ndarray], int]:
-    """Returns the curves as float64 arrays, NaN where not finite, and the number of epochs."""
+def _checked_curves(history: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+    """Returns the curves as float64 arrays, NaN where not finite."""
     curves: dict[str, np.ndarray] = {}
     for name, values in history.items():
         numeric = np.ndim(values) == 1 and all(isinstance(value, numbers.Real) for value in values)
@@ -75,10 +75,11 @@ def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, n
     lengths = {name: len(curve) for name, curve in curves.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"`history` must have one number per epoch for each name, got lengths {lengths}.")
-    return curves, next(iter(lengths.values()))
+    return curves
 
 
-def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None) -> Figure:
+def draw(curves: Mapping[str, np.ndarray], best_epoch: int | None) -> Figure:
+    """Returns the figure of `plot_training_curves` in the current theme, from float arrays of one length."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -87,7 +88,7 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
     panels = [(title, panel) for title, panel in (("Loss", losses), ("Metrics", metrics)) if panel]
     figure = Figure(figsize=(5.5 * len(panels), 4.8), layout=ConstrainedLayoutEngine(wspace=0.05))
     for axes, (title, panel) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _draw_panel(axes, panel, epochs)
+        _draw_panel(axes, panel)
         values = np.concatenate(list(panel.values()))
         lowest, highest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=0.0)
         if title == "Loss" and abs(lowest) * _WIDE < highest:  # such as of a softmax loss, and then another one
@@ -106,9 +107,10 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
     return figure
 
 
-def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> None:
+def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray]) -> None:
     from matplotlib.ticker import MaxNLocator
 
+    epochs = len(next(iter(curves.values())))
     axes.set_xlim(0.5, epochs + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     quantities = list(dict.fromkeys(map(_quantity, curves)))

@@ -1,0 +1,85 @@
+"""Draws the training of a Ranker on docs/ranker.md and its calibration on docs/calibration.md, in docs/images.
+
+python tools/plot_ranker.py  # draws the stored values again
+python tools/plot_ranker.py --trivago=trivago --letor=MQ2008/Fold1  # also computes them, in a few minutes
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+from absl import app, flags
+
+from tfr_smooth import Ranker, _files, _plotting, data, evaluation
+from tfr_smooth.evaluation import calibration, training_curves
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+IMAGES = ROOT / "docs" / "images"
+
+_TRIVAGO = flags.DEFINE_string("trivago", None, "Folder of trivago_val_100k.parquet; see benchmarks/tables/real.py.")
+_LETOR = flags.DEFINE_string("letor", None, "Folder of train.txt, vali.txt and test.txt, or .gz.")
+
+
+def training(folder: pathlib.Path) -> dict[str, Any]:
+    """The epochs of a training on three quarters of the clicks of trivago, and the selected one."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    from tables import real
+
+    table = real.trivago(folder)
+    ranker = Ranker(kinds=dict(table.kinds), matches=list(table.matches), verbose=False)
+    rows = table.part("train", "valid")[["query", "label", *table.features]]
+    ranker.fit(rows, label="label", query="query", features=list(table.features))
+    return {"history": ranker.history_, "best_epoch": ranker.best_epoch_}
+
+
+def reliability(folder: pathlib.Path) -> dict[str, Any]:
+    """The reliability of predictions for the test documents, as they are and calibrated on the validation queries."""
+    paths = [str(next(folder.glob(f"{name}.txt*"))) for name in ("train", "vali", "test")]
+    train, valid, test = map(data.read_letor, paths)
+    is_relevant = test.values("label") >= 1.0
+    ranker = Ranker(verbose=False).fit(train)
+    predictions = {"sigmoid of the score": 1.0 / (1.0 + np.exp(-ranker.predict(test)))}
+    for method in ("platt", "isotonic"):
+        predictions[method] = ranker.calibrate(valid, method=method).predict(test)
+    return {
+        name: {
+            field: np.round(values, 4).tolist()
+            for field, values in evaluation.reliability(is_relevant, of_method, strategy="quantile")._asdict().items()
+        }
+        for name, of_method in predictions.items()
+    }
+
+
+def stored(name: str, compute: Any, folder: str | None) -> Any:
+    """Returns the values of a file, after computing them if there is a folder of data."""
+    path = IMAGES / f"{name}.json"
+    if folder:
+        _files.write_text(path, [json.dumps(compute(pathlib.Path(folder)), indent=1) + "\n"])
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    trained = stored("training_curves", training, _TRIVAGO.value)
+    # Without the loss: two panels are too wide for a phone.
+    metrics = {name: np.array(values) for name, values in trained["history"].items() if name != "loss"}
+    methods = stored("reliability", reliability, _LETOR.value)
+    tables = {
+        name: evaluation.Reliability(*map(np.array, list(fields.values())[:3]), fields["highest"])
+        for name, fields in methods.items()
+    }
+    for name, draw in (
+        ("training_curves", lambda: training_curves.draw(metrics, trained["best_epoch"])),
+        ("reliability", lambda: calibration.draw(tables)),
+    ):
+        for path in _plotting.save_both(IMAGES / f"{name}.png", draw):
+            print(path)
+
+
+if __name__ == "__main__":
+    app.run(main)
