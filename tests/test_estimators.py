@@ -235,7 +235,8 @@ def test_the_score_is_the_mean_ndcg(case, fitted):
         data = recommendation.Interactions(1.0 - data.dense(np.arange(data.num_users)))
     result = fitted.evaluate(data, measures=["ndcg"])
     assert fitted.score(data) == getattr(result, "means", result)["ndcg"].mean > 0.0
-    assert sklearn.utils.get_tags(fitted).input_tags.allow_nan
+    if hasattr(sklearn.utils, "get_tags"):  # scikit-learn 1.6
+        assert sklearn.utils.get_tags(fitted).input_tags.allow_nan
 
 
 def test_an_estimator_that_is_not_fitted_says_so(case, tmp_path):
@@ -360,6 +361,8 @@ def test_a_forked_child_says_why_it_cannot_work(case, fitted):
 
 @pytest.mark.parametrize("epoch", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_after_ctrl_c_the_same_call_ends_like_an_uninterrupted_one(case, fitted, tmp_path, epoch):
+    if isinstance(fitted, tfr_smooth.Ranker) and not _keras.IS_KERAS_3:
+        pytest.skip("Keras 2 does not store the state of dropout")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
     try:
         with pytest.raises(KeyboardInterrupt, match="; the same call resumes after the last finished epoch") as error:

@@ -234,7 +234,7 @@ COLUMNS = [
     Date(name="day"),
 ]
 RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": pd.to_datetime(["2024-01-01"] * 2)}
-DAY = "datetime.datetime(2024, 1, 1, 0, 0) in row 0."
+DAY = f"{pa.array(RIGHT['day'])[0].as_py()!r} in row 0."
 BAD_VALUES = {
     "price": [
         (["1.5", "2"], "numbers", "'1.5' in row 0."),

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tests.data.readers import OPTIONS, as_numpy, assert_same_batches
 from tfr_smooth.data import (
     Roles,
+    column_values,
     from_arrays,
     from_table,
     read_files,
@@ -567,3 +568,10 @@ def test_the_digest_is_that_of_the_content():
     others += [frame.rename(columns={"f1": "f4"}), frame.assign(qid=list("babcabcdd")), frame.iloc[::-1]]
     others.append(frame.assign(tags=[["a"], [], None, *[["b", "c"]] * 6]))
     assert len({digest(each) for each in [frame, *others]}) == 1 + len(others)
+
+
+def test_a_slice_of_text_keeps_its_values_beside_nulls():
+    """Arrow before 24 returned those before the slice."""
+    texts = pa.array(["a", "", "b", "c"])
+    for column in (texts.slice(1), pa.chunked_array([texts.slice(0, 1), texts.slice(1)]).slice(1)):
+        assert column_values.without(column, pa.compute.equal(column, "")).to_pylist() == [None, "b", "c"]

@@ -108,7 +108,7 @@ def test_the_dependence_is_the_mean_score_with_one_changed_document(column, rank
         assert dependence.values.tolist() == known.value_counts().index.tolist()
     else:
         assert set(dependence.values) <= set(
-            known.astype(np.float32) if column != "listed" else known.astype("M8[s]").array
+            known.astype(np.float32) if column != "listed" else known.astype("M8[s]").to_numpy()
         )
         assert len(dependence.values) == (2 if column == "is_new" else 4)
     for value, mean in zip(dependence.values, dependence.scores, strict=True):

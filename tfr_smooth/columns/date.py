@@ -109,11 +109,11 @@ class Date(Column):
 
 def _parsed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Returns the dates of texts in ISO 8601, in UTC if they have no time zone; "" is missing."""
-    texts = pc.utf8_trim_whitespace(pc.if_else(pc.equal(texts, ""), None, texts))
+    texts = pc.utf8_trim_whitespace(column_values.without(texts, pc.equal(texts, "")))
     texts = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
     has_zone, days = pc.match_substring_regex(texts, _ZONE), pa.timestamp("us")
-    zoned = pc.if_else(has_zone, texts, None).cast(pa.timestamp("us", "UTC")).cast(days)
-    return pc.coalesce(zoned, pc.if_else(has_zone, None, texts).cast(days))
+    zoned = column_values.without(texts, pc.invert(has_zone)).cast(pa.timestamp("us", "UTC")).cast(days)
+    return pc.coalesce(zoned, column_values.without(texts, has_zone).cast(days))
 
 
 def with_flag(features: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:

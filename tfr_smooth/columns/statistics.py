@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.set import Set, split_sets
+from tfr_smooth.data.column_values import without
 from tfr_smooth.data.lists import Lists
 
 WIDTH = 2  # features of a statistic
@@ -225,7 +226,7 @@ class _Occurrences(NamedTuple):
 def _codes(texts: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     """Returns the codes of texts, -1 for missing ones, and the different texts."""
     texts = texts.cast(pa.large_string())
-    encoded = pc.if_else(pc.equal(texts, ""), None, texts).combine_chunks().dictionary_encode()
+    encoded = without(texts, pc.equal(texts, "")).combine_chunks().dictionary_encode()
     return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 

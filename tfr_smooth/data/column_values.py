@@ -40,6 +40,14 @@ def is_set(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
+def without(values: Any, missing: Any) -> Any:
+    """Returns a column with nulls where `missing` is True.
+
+    With a scalar null, `if_else` of Arrow before 24 returns wrong text for a slice of a column.
+    """
+    return pc.if_else(missing, pa.nulls(len(values), values.type), values)
+
+
 def dense_column(matrix: np.ndarray) -> pa.Array:
     """Returns float32 [rows, num_features] as a column, without a copy."""
     values = pa.array(np.ascontiguousarray(matrix, np.float32).reshape(-1))

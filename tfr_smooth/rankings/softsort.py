@@ -110,7 +110,8 @@ def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
 
     @tf.custom_gradient
     def highest(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        falling = tf.gather(scores, order, batch_dims=1)
+        # Otherwise, TensorFlow 2.15 also computes the gradient of `gather`, which fails for a batch without lists.
+        falling = tf.gather(tf.stop_gradient(scores), order, batch_dims=1)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             rising = _padded.fill(-falling, tf.gather(mask, order, batch_dims=1), falling.dtype.max)

@@ -82,7 +82,10 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
     if unknown:
         raise ValueError(f"`model` must consist of operations that ONNX has, got {unknown}: export a SavedModel.")
-    proto = onnx.compose.add_prefix(proto, _INNER, rename_outputs=False)
+    proto = onnx.compose.add_prefix(proto, _INNER)
+    for output in proto.graph.output:  # ONNX before 1.19 cannot leave them out.
+        inner, output.name = output.name, output.name.removeprefix(_INNER)
+        proto.graph.node.append(onnx.helper.make_node("Identity", [inner], [output.name]))
     _name_inputs(proto.graph, {argument: name for name, argument in inputs.arguments.items()}, lookups)
     proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 2))
     onnx.checker.check_model(proto, full_check=True)

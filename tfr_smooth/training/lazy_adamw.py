@@ -31,10 +31,10 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import training
-      >>> table = tf.keras.Variable([[1.0], [2.0], [3.0]])
+      >>> table = tf.Variable([[1.0], [2.0], [3.0]])
       >>> optimizer = training.LazyAdamW(0.5, weight_decay=0.0)
       >>> gradient = tf.IndexedSlices(tf.constant([[1.0], [1.0]]), tf.constant([2, 2]), tf.constant([3, 1]))
-      >>> optimizer.apply([gradient], [table])
+      >>> _ = optimizer.apply_gradients([(gradient, table)])
       >>> table.numpy().round(3).tolist()
       [[1.0], [2.0], [2.5]]
     """

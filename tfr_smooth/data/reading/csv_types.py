@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from tfr_smooth.data.column_values import without
 from tfr_smooth.data.reading.checks import Where, refuse
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def _converted(texts: Any, kind: pa.DataType) -> Any:
         return texts
     if kind == ID:
         trimmed = pc.utf8_trim_whitespace(texts)
-        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
-    known = pc.utf8_trim_whitespace(pc.if_else(pc.is_in(texts, pa.array(_MISSING)), None, texts))
+        return without(trimmed, pc.equal(trimmed, ""))
+    known = pc.utf8_trim_whitespace(_known(texts))
     if kind in (pa.int64(), pa.float64()) and pc.any(pc.match_substring_regex(known, r"^[+-]?0\d")).as_py():
         return None
     try:
@@ -89,9 +90,13 @@ def _converted(texts: Any, kind: pa.DataType) -> Any:
         return pa.nulls(len(known)) if kind == pa.null() and known.null_count == len(known) else None
 
 
+def _known(texts: Any) -> Any:
+    return without(texts, pc.is_in(texts, pa.array(_MISSING)))
+
+
 def _check_commas(where: Where, texts: Any) -> None:
     """Refuses a column of numbers some of which have decimal commas."""
-    known = pc.if_else(pc.is_in(texts, pa.array(_MISSING)), None, texts)
+    known = _known(texts)
     row = pc.index(pc.match_substring_regex(known, _COMMA), True).as_py()
     if row >= 0 and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py():
         hint = "numbers with decimal points (pandas.read_csv has the option `decimal` for commas; pass its table)"
