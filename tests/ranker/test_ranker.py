@@ -268,14 +268,14 @@ def test_a_loss_object_and_its_hyperparameters_survive_a_file(tmp_path):
 
 def test_the_best_epoch_of_the_validation_set_is_used():
     fitted = tfr_smooth.Ranker(
-        **{**SMALL, "epochs": 3, "learning_rate": 0.3, "select_by": "ndcg", "loss": "smoothi_ndcg"}
+        **{**SMALL, "epochs": 3, "learning_rate": 0.3, "select_by": "ndcg", "loss": "approx_ndcg"}
     )
     fitted.fit(FRAME, label="label", query="query", validation=NEW)
     values = fitted.history_["val_ndcg"]
     # The best one of three, or the last one if that is not clearly worse.
     assert fitted.best_epoch_ in (int(np.argmax(values)) + 1, 3) and len(values) == 3
     assert fitted.score(NEW) == pytest.approx(values[fitted.best_epoch_ - 1], abs=1e-6)
-    assert set(fitted.history_) == {"loss", "val_ndcg", "val_smoothi_ndcg"}
+    assert set(fitted.history_) == {"loss", "val_ndcg", "val_approx_ndcg"}
     fitted.set_params(select_by="last").fit(FRAME, label="label", query="query", validation=NEW)
     assert fitted.best_epoch_ == 3 and fitted.score(NEW) == pytest.approx(fitted.history_["val_ndcg"][-1], abs=1e-6)
 
@@ -363,6 +363,7 @@ def test_the_loss_and_the_learning_rate_change_between_epochs():
     settings = {
         **SMALL,
         "epochs": 4,
+        "validation_fraction": 0.0,
         "dropout": 0.0,
         "learning_rate": 1e-4,
         "softmax_epochs": 0.5,
