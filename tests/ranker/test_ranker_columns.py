@@ -73,8 +73,8 @@ def table(kind, queries=150, documents=8, seed=0):
 @pytest.mark.parametrize(
     "kind",
     [
-        *("id", "set", "set in text", "text", "vector"),
-        *("match of vectors", "match of texts", "match of an id and a set"),
+        *("id", "set", "text", "vector", "match of vectors", "match of texts", "match of an id and a set"),
+        pytest.param("set in text", marks=pytest.mark.slow),  # so is that of the match of an id and a set
     ],
 )
 def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
