@@ -45,7 +45,9 @@ def test_public_docstrings_are_complete(package):
         if inspect.isclass(described) or inspect.isfunction(described):
             lacking += [f"{name}: {part}" for part in missing(described)]
         if inspect.isclass(described):
-            shown = [each for each in vars(described).items() if not HIDDEN.search(each[0])]
+            owners = filter(ours, reversed(described.__mro__))
+            members = {name: value for owner in owners for name, value in vars(owner).items()}
+            shown = [(name, value) for name, value in members.items() if not HIDDEN.search(name)]
             kinds = (types.FunctionType, property, functools.cached_property, classmethod, staticmethod)
             lacking += [f"{name}.{key}" for key, value in shown if isinstance(value, kinds) and not value.__doc__]
     assert lacking == []

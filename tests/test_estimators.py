@@ -59,7 +59,10 @@ def of_ranker():
     frame["label"] = (frame["price"] + (frame["color"] == "red") > 0.5).astype(int)
     return Case(
         tfr_smooth.Ranker,
-        {"members": 2, "hidden": [4], "epochs": 4, "validation_fraction": 0.25, "select_by": "ndcg", "verbose": False},
+        {
+            **{"loss": "approx_ndcg", "members": 2, "hidden": [4], "epochs": 4, "validation_fraction": 0.25},
+            **{"select_by": "ndcg", "verbose": False},
+        },
         {"learning_rate": 0.5},
         frame,
         frame.assign(label=1 - frame["label"]),

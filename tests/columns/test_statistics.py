@@ -137,12 +137,8 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     frame["host"], frame["label"] = "h" + pd.Series(hosts.astype(str)), (effect[hosts] > 0.0).astype(int)
     train, new = frame[frame["query"] < 400], frame[frame["query"] >= 400]
     quick = {
-        "members": 1,
-        "hidden": [16],
-        "epochs": 6,
-        "learning_rate": 0.01,
-        "kinds": {"host": "id"},
-        "verbose": False,
+        **{"loss": "softmax", "members": 1, "hidden": [16], "epochs": 6, "learning_rate": 0.01},
+        **{"kinds": {"host": "id"}, "verbose": False},
     }
     ranker = tfr_smooth.Ranker(**quick).fit(train, label="label", query="query", validation=new)
     assert ranker.evaluate(new)["ndcg"].mean > 0.85

@@ -9,7 +9,7 @@ import tfr_smooth
 from tfr_smooth import _keras, data, losses, metrics
 from tfr_smooth.ranker import epochs
 
-QUICK = {"members": 1, "hidden": [8], "verbose": False}
+QUICK = {"loss": "softmax", "members": 1, "hidden": [8], "verbose": False}
 ROLES = {"label": "label", "query": "query"}
 
 
@@ -60,14 +60,15 @@ def test_a_fifth_of_the_queries_but_at_most_500_are_held_out(queries, held):
     np.testing.assert_array_equal(told, epochs.hold_out(lists, seed=1)[1])
 
 
-def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys):
+def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys, monkeypatch):
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 6)
     frame = table()
     chosen = tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(frame, **ROLES)
-    assert chosen.best_epoch_ == 20 and len(chosen.history_["val_ndcg"]) == 20
+    assert chosen.best_epoch_ == 6 and len(chosen.history_["val_ndcg"]) == 6
     printed = capsys.readouterr().out
     assert "Held out to choose the number of epochs: 40 of 200 queries" in printed
-    assert f"Epoch 20 is used: ndcg {chosen.history_['val_ndcg'][-1]:.4f}, and no earlier one" in printed
-    given = tfr_smooth.Ranker(**QUICK, epochs=20).fit(frame, **ROLES)
+    assert f"Epoch 6 is used: ndcg {chosen.history_['val_ndcg'][-1]:.4f}, and no earlier one" in printed
+    given = tfr_smooth.Ranker(**QUICK, epochs=6).fit(frame, **ROLES)
     np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))  # all queries are trained on
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
 
@@ -147,12 +148,13 @@ def test_the_metric_by_batch_is_that_of_its_lists():
     lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
     evaluation = epochs.Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
     batches = ranker.features_.batches(lists, epochs.group_size(lists, 32))
+    alone = evaluation.run(batches, False)  # is traced without the metric by batch
     means, by_batch = evaluation.run_by_batch(batches, False, metrics.NDCGMetric(gain="linear"))
     by_query = pd.Series(ranker.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"])
     order = [str(query) for query in range(64)]
     assert len(by_batch) == 32
     np.testing.assert_allclose(by_batch, by_query[order].to_numpy().reshape(32, 2).mean(axis=1), atol=1e-6)
-    assert means["ndcg"] == pytest.approx(np.mean(by_batch), abs=1e-6)
+    assert means["ndcg"] == pytest.approx(np.mean(by_batch), abs=1e-6) and means == alone
 
 
 class Interrupt(tf.keras.callbacks.Callback):
@@ -174,7 +176,8 @@ class Interrupt(tf.keras.callbacks.Callback):
 @pytest.mark.parametrize("training", [1, 2])
 def test_both_trainings_resume(training, tmp_path, monkeypatch):
     monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 3)
-    fit = lambda folder, callbacks=(): tfr_smooth.Ranker(**QUICK, dropout=0.2 if _keras.IS_KERAS_3 else 0.0).fit(  # noqa: E731
+    options = {**QUICK, "loss": "smoothi_ndcg", "dropout": 0.2 if _keras.IS_KERAS_3 else 0.0}
+    fit = lambda folder, callbacks=(): tfr_smooth.Ranker(**options).fit(  # noqa: E731
         table(), **ROLES, checkpoint_dir=folder, callbacks=callbacks
     )
     with pytest.raises(KeyboardInterrupt):

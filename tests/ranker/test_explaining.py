@@ -10,7 +10,10 @@ import tfr_smooth
 from tfr_smooth import data
 from tfr_smooth.training import explanation
 
-QUICK = {"members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "batch_size": 16, "verbose": False}
+QUICK = {
+    **{"loss": "softmax", "members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "batch_size": 16},
+    "verbose": False,
+}
 
 
 def table(queries=80, seed=0):

@@ -9,7 +9,7 @@ import tfr_smooth
 from tfr_smooth.ranker import plan
 from tfr_smooth.ranker.plan import TrainingPlan
 
-QUICK = {"members": 1, "hidden": [4], "epochs": 3, "verbose": False}
+QUICK = {"loss": "softmax", "members": 1, "hidden": [4], "epochs": 3, "verbose": False}
 
 
 def table(queries=12, seed=0):
@@ -48,7 +48,8 @@ def test_a_measure_selects_by_the_metric_with_its_cutoff(select_by, topn):
 
 
 def test_further_metrics_do_not_select_the_epoch():
-    ranker = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES, validation=FRAME, further_metrics=[Falling()])
+    ranker = tfr_smooth.Ranker(**{**QUICK, "loss": "smoothi_ndcg"})
+    ranker.fit(FRAME, **ROLES, validation=FRAME, further_metrics=[Falling()])
     falling = ranker.history_["val_falling"]
     assert falling == sorted(falling, reverse=True)
     assert ranker.best_epoch_ == int(np.argmax(ranker.history_["val_smoothi_ndcg"])) + 1 > 1
@@ -109,7 +110,7 @@ def test_a_table_without_anything_to_learn_is_refused(change):
 @pytest.mark.parametrize("name", ["features", "query_id", "doc_id"])
 def test_a_column_of_vectors_may_have_any_name(name):
     frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 60}).fit(frame, **ROLES, validation=frame)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 60}).fit(frame, **ROLES)
     assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
     np.testing.assert_allclose(ranker.predict(frame.iloc[::-1]), ranker.predict(frame)[::-1], rtol=1e-5)
 
@@ -136,7 +137,7 @@ def test_a_table_needs_no_column_of_numbers(column):
 @pytest.mark.parametrize(("loss", "has_bias"), [("softmax", False), ("smoothi_ndcg", False), ("mean_squared", True)])
 @pytest.mark.parametrize("members", [1, 2])
 def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, members):
-    ranker = tfr_smooth.Ranker(**{**QUICK, "members": members}, loss=loss, normalization=None, weight_decay=0.0)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "members": members, "loss": loss}, normalization=None, weight_decay=0.0)
     scorer = ranker.fit(FRAME, **ROLES).model_.scorer
     bias = scorer.tower[-1].bias
     assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias

@@ -11,7 +11,7 @@ import tfr_smooth
 from tfr_smooth import evaluation
 from tfr_smooth.columns import column_arrays
 
-SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
+SMALL = {"loss": "softmax", "hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
 
 
 def table(seed):

@@ -8,7 +8,10 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth.columns import column_arrays
 
-QUICK = {"members": 1, "hidden": [32], "epochs": 50, "learning_rate": 0.02, "batch_size": 16, "verbose": False}
+QUICK = {
+    **{"loss": "softmax", "members": 1, "hidden": [32], "epochs": 50, "learning_rate": 0.02, "batch_size": 16},
+    "verbose": False,
+}
 
 
 def table(queries=120, seed=0):

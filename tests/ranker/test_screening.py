@@ -6,7 +6,10 @@ import pytest
 
 import tfr_smooth
 
-QUICK = {"members": 1, "hidden": [32], "epochs": 15, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
+QUICK = {
+    **{"loss": "softmax", "members": 1, "hidden": [32], "epochs": 15, "learning_rate": 0.01, "dropout": 0.0},
+    "verbose": False,
+}
 
 
 def table(queries):

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from usearch import index as usearch
 
 from tests.serving import wrong_shapes
-from tests.text.conftest import LENGTHS, all_interactions, few_families, write_checkpoint
+from tests.text.conftest import LENGTHS, few_families, write_checkpoint
 from tfr_smooth import command_line, evaluation, losses, serving, text
 
 FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
@@ -44,7 +44,9 @@ def fitted(trained):
     return trained("late", "bert")
 
 
-@all_interactions
+@pytest.mark.parametrize(
+    "interaction", ["late", *(pytest.param(name, marks=pytest.mark.slow) for name in ("single", "cross"))]
+)
 @few_families
 def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, interaction, family):
     ranker = trained(interaction, family)
@@ -67,7 +69,8 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     found = signature(query=query, documents=documents)["scores"]
     np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
     assert wrong_shapes.accepted(str(tmp_path / "export" / "1")) == []
-    ranked, empty, part = serving.load(path).rank(
+    loaded = serving.load(path)
+    ranked, empty, part = loaded.rank(
         [rows["query"].iloc[0]] * 3, documents=[rows["text"].tolist(), [], rows["text"].tolist()[:2]]
     )
     np.testing.assert_allclose([best.score for best in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
@@ -75,7 +78,7 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, int
     np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
     assert empty == []
     with pytest.raises(ValueError, match="`documents` must be text that UTF-8 has, got .* in row 1"):
-        serving.load(path).rank("lift", documents=["wing", "\ud800"])
+        loaded.rank("lift", documents=["wing", "\ud800"])
 
 
 @pytest.mark.slow
@@ -109,7 +112,7 @@ def test_trainings_leave_nothing_behind(checkpoint, table):
         return sum(isinstance(value, text.Encoder) for value in gc.get_objects())
 
     states, before = (random.getstate(), np.random.get_state()[1].tolist()), alive()
-    make(checkpoint, loss="smoothi_ndcg", softmax_epochs=1, epochs=2).fit(table)
+    make(checkpoint, loss="approx_ndcg", softmax_epochs=1, epochs=2).fit(table)
     assert alive() == before and (random.getstate(), np.random.get_state()[1].tolist()) == states
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,7 @@ class Validation(tf.keras.callbacks.Callback):
 
 
 class Evaluation:
-    """Exact metrics of a model. The step is traced once for batches of the same type.
+    """Exact metrics of a model. The step is traced once for the same metrics of batches of the same type.
 
     Args:
       model: The model.
@@ -173,25 +173,33 @@ class Evaluation:
 
     def run(self, batches: Any, shared: bool) -> dict[str, float]:
         """Returns the metrics by name, of batches as for `ExactValidation`, whose lists replicas share if `shared`."""
-        return self.run_by_batch(batches, shared, None)[0]
+        for _ in self._updates(batches, shared, self.metrics):
+            pass
+        return self._results()
 
     def run_by_batch(
-        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric | None
+        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric
     ) -> tuple[dict[str, float], list[float]]:
-        """Returns the metrics by name, and the values of one more metric for each batch, always the same one."""
-        for metric in self.metrics:
-            metric.reset_state()
-        if self._traced[0] != batches.element_spec:
-            metrics = [*self.metrics, *([] if by_batch is None else [by_batch])]
-            self._traced = (batches.element_spec, self._step(batches.element_spec, shared, metrics))
+        """Returns the metrics by name, and the values of one more metric for each batch."""
         values = []
+        for _ in self._updates(batches, shared, [*self.metrics, by_batch]):
+            values.append(float(by_batch.result()))
+            by_batch.reset_state()
+        return self._results(), values
+
+    def _results(self) -> dict[str, float]:
+        return {metric.name: float(metric.result()) for metric in self.metrics}
+
+    def _updates(self, batches: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Iterator[None]:
+        """Resets the metrics, and yields after each batch that they read."""
+        traced_for = (batches.element_spec, [*metrics])
+        if self._traced[0] != traced_for:
+            self._traced = (traced_for, self._step(batches.element_spec, shared, metrics))
+        for metric in metrics:
+            metric.reset_state()
         for batch in batches:
-            if by_batch is not None:
-                by_batch.reset_state()
             self._traced[1](*batch)
-            if by_batch is not None:
-                values.append(float(by_batch.result()))
-        return {metric.name: float(metric.result()) for metric in self.metrics}, values
+            yield
 
     def _step(self, element_spec: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
