@@ -100,7 +100,7 @@ def test_bad_arguments_are_refused(make, message):
 @pytest.mark.parametrize(
     ("loss", "additive", "per_click", "link"),
     [
-        ("softmax", True, False, "exp"),
+        pytest.param("softmax", True, False, "exp", marks=pytest.mark.slow),
         pytest.param("list_net", True, True, "exp", marks=pytest.mark.slow),
         pytest.param("dual_learning", False, False, "exp", marks=pytest.mark.slow),
         pytest.param("click_em", False, False, "sigmoid", marks=pytest.mark.slow),

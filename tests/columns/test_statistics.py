@@ -129,6 +129,7 @@ def test_tables_with_nothing_to_learn_have_no_statistics(frame):
     assert found is None or len(frame) > 12
 
 
+@pytest.mark.slow
 def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     random = np.random.default_rng(0)
     effect, chances = random.normal(size=1500), 1.0 / np.arange(1, 1501)

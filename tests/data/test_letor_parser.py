@@ -213,7 +213,7 @@ def test_features_are_read_unless_a_problem_is_named():
     source = random.Random(0)
     accepted = 0
     missing = {"n": "query_min", "-1": 7, "": 2, "0.2": 0.25}
-    for number in range(20_000):
+    for number in range(8_000):
         text = list(" ".join(f"{i}:0.{i}5" for i in range(1, source.randint(2, 5))))
         for _ in range(source.randint(0, 3)):
             place = source.randrange(len(text))
@@ -231,7 +231,7 @@ def test_features_are_read_unless_a_problem_is_named():
         tokens = {**(format.missing or {}), "n": np.nan}
         np.testing.assert_array_equal(values, [float(tokens.get(value, value)) for _, value in pairs])
         accepted += 1
-    assert 5_000 < accepted < 19_000
+    assert 2_000 < accepted < 7_600
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys, mon
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
 
 
+@pytest.mark.slow
 def test_a_training_ends_before_it_gets_worse(capsys):
     options = {**QUICK, "loss": Reversed(), "softmax_epochs": 2, "learning_rate": 0.03}
     chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(table(), **ROLES)

@@ -211,6 +211,7 @@ def test_texts_are_matched_without_being_told(capsys):
     assert off.features_.matches == () and "Matches" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_path):
     frame, _ = table("match of texts", queries=30)
     frame = frame[["search", "title", "label"]]

@@ -43,6 +43,7 @@ def test_an_id_without_an_embedding_changes_no_score_unless_it_is_missing(ranker
     assert (ranker.predict(new.assign(noise=None)) != scores).any()
 
 
+@pytest.mark.slow
 def test_the_choice_takes_all_labels_and_weights(ranker):
     frame = table(400).assign(weight=2.0)
     frame["other"] = frame["label"]

@@ -84,7 +84,9 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
     np.testing.assert_allclose(cosines[3:], [1.0, 1.0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"propagation_layers": 1}], ids=["factors", "propagated"])
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param({"propagation_layers": 1}, marks=pytest.mark.slow)], ids=["factors", "propagated"]
+)
 def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
     with_table = fitted
     if options:

@@ -266,6 +266,7 @@ def test_a_user_gets_what_the_own_items_in_order_get(fitted, tmp_path):
     np.testing.assert_array_equal(served["users"](users=tf.constant([3, 7], tf.int64))["items"][:, :5], expected.items)
 
 
+@pytest.mark.slow
 def test_the_latest_items_are_held_out(fitted):
     everything = walks(80)
     before, latest = recommendation.hold_out(everything, items=0.1, by="time")

@@ -106,6 +106,7 @@ def test_a_clone_has_the_arguments(checkpoint):
     assert "alpha=2.0" in repr(ranker)
 
 
+@pytest.mark.slow
 def test_trainings_leave_nothing_behind(checkpoint, table):
     def alive():
         gc.collect()
@@ -116,6 +117,7 @@ def test_trainings_leave_nothing_behind(checkpoint, table):
     assert alive() == before and (random.getstate(), np.random.get_state()[1].tolist()) == states
 
 
+@pytest.mark.slow
 def test_trainings_in_threads_are_those_of_one_thread(checkpoint, fitted, table):
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         rankers = list(threads.map(lambda _: make(checkpoint).fit(table, query_id="query_id"), range(2)))
@@ -140,6 +142,7 @@ def test_blanks_before_and_after_a_text_do_not_count(trained, family):
 # Vectors.
 
 
+@pytest.mark.slow
 def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, trained):
     ranker = trained("single", "bert")
     documents = table["text"].drop_duplicates().tolist()
