@@ -63,6 +63,7 @@ class Fails(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_changes_no_later_one(ranker):
     with pytest.raises(KeyboardInterrupt):
         train(ranker, callbacks=[Fails()])

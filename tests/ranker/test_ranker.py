@@ -82,6 +82,7 @@ def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predi
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has no signatures")
+@pytest.mark.slow
 def test_keras_exports_the_model_without_a_call(of_arrays, tmp_path):
     frame = FRAME[["query", "label", "color", "image", "age"]]
     of_table = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query", query_features=["age"])
@@ -162,6 +163,7 @@ def test_lists_of_files_train_like_their_table(ranker, tmp_path):
     np.testing.assert_array_equal(fitted.predict(NEW), ranker.predict(NEW))
 
 
+@pytest.mark.slow
 def test_the_held_out_queries_are_not_weighted():
     weighted = FEW.assign(weight=np.where(FEW["query"].str[-1].isin(list("02468")), 0.1, 9.0))
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}, select_by="ndcg").fit(

@@ -279,6 +279,7 @@ def test_a_training_continues_with_new_data():
         tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), label="label", query="query", init_model=first)
 
 
+@pytest.mark.slow
 def test_values_by_query_compare_two_rankers():
     frame, options = table("set")
     good = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")

@@ -254,6 +254,7 @@ def test_the_next_item_follows_from_the_last_one(fitted):
     assert forward.tolist() != backward.tolist()
 
 
+@pytest.mark.slow
 def test_a_user_gets_what_the_own_items_in_order_get(fitted, tmp_path):
     train = fitted.interactions_
     histories = [[train.item_ids[each] for each in row if each >= 0] for row in train.latest([3, 7], 20)[0]]
