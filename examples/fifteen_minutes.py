@@ -1,6 +1,6 @@
 """From a log of clicks to scores over HTTP: the first fifteen minutes with your own table.
 
-    pip install 'tfr_smooth[evaluation,serve]' absl-py pandas
+    pip install '.[evaluation,serve]' absl-py pandas
     python examples/fifteen_minutes.py --output_dir=output/fifteen_minutes
 
 It writes a made-up log of a shop, OUTPUT_DIR/log.csv, in place of yours: one row per shown product, with the text of
@@ -80,7 +80,7 @@ def main(argv: list[str]) -> None:
     explain(ranker, test)
 
     # 5. Export, and 6. serve. The answers must be the scores of `predict`.
-    version = ranker.export(output / "export", version=1)
+    version = ranker.export(output / "export", version=1, warmup_list_sizes=())
     with serving(version) as rank:
         answers = [rank(of_search[features]) for _, of_search in test.groupby("query", sort=False)]
     scored = pd.concat([of_search for _, of_search in test.groupby("query", sort=False)])

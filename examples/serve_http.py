@@ -1,6 +1,6 @@
 """Serves an export over HTTP, without Docker.
 
-    pip install 'tfr_smooth[serve]' absl-py
+    pip install '.[serve]' absl-py
     python examples/serve_http.py --model_dir=output/demo/export --port=8000
     curl localhost:8000/rank -H 'Content-Type: application/json' \\
         -d '{"query": {"age": 30}, "documents": [{"price": 9.5, "color": "red"}, {"price": null, "color": "blue"}]}'

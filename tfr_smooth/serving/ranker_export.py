@@ -32,7 +32,7 @@ def export_ranker(
     topn: int | None = 10,
     rank_by: str | None = None,
     serving_default: str | None = None,
-    warmup_list_sizes: Sequence[int] = (1, 100),
+    warmup_list_sizes: Sequence[int] | None = None,
     card: Mapping[str, Any] | None = None,
 ) -> Path:
     """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
@@ -80,7 +80,8 @@ def export_ranker(
       serving_default: The behavior of `serving_default`: "scores" (as above) or "predict". None uses "scores"
         if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
-        `tfr_smooth[serving]`. () writes no requests.
+        `tfr_smooth[serving]`. () writes no requests. None writes requests of 1 and 100 documents, or warns without the
+        extra.
       card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
         limitations), "data", "training", "loss", "metrics" (the results, and on which data), and others. A value may be
         text, a number, a list, a dict of these, or a Keras object such as a loss, which is written as its class and
@@ -92,7 +93,7 @@ def export_ranker(
     Raises:
       ValueError: If an argument is invalid or does not match the model, the version exists, or a single worker of a
         cluster cannot read the model's variables (Keras 2).
-      ImportError: If warm-up requests are written and tensorflow-serving-api is not installed.
+      ImportError: If `warmup_list_sizes` are given and tensorflow-serving-api is not installed.
 
     Example:
       >>> import os, tempfile
@@ -120,7 +121,7 @@ def export_ranker(
             mask_feature_name=mask_feature_name,
             missing_values=missing_values,
         )
-    sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
+    sizes = warmup.checked_list_sizes(warmup_list_sizes)
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict"])
     if inputs.takes_tensors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _extras
+from tfr_smooth import _arguments, _extras
+from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.serving.ranker_inputs import RankerInputs, zero
 
 # The path of the requests in a version directory, defined by TF Serving.
@@ -17,6 +19,19 @@ FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 # The name of a signature, and its inputs by name.
 Request = tuple[str, dict[str, np.ndarray]]
+
+
+def checked_list_sizes(sizes: Sequence[int] | None) -> list[int]:
+    """Returns the list sizes of requests; None is 1 and 100, or without tensorflow-serving-api none, with a warning."""
+    if sizes is not None:
+        return [_arguments.integer("warmup_list_sizes", size, least=1) for size in sizes]
+    if importlib.util.find_spec("tensorflow_serving") is not None:
+        return [1, 100]
+    warn(
+        "TF Serving will answer its first requests slowly: warm-up requests in the export need tensorflow-serving-api, "
+        "pip install 'tfr_smooth[serving]'. `warmup_list_sizes=()` omits them."
+    )
+    return []
 
 
 def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_sizes: Sequence[int]) -> Iterator[Request]:
