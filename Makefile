@@ -140,10 +140,9 @@ check-wheel: wheel  ## check the metadata of both, and run the README's quicksta
 	$(VENV)/latest/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(VENV)/wheel
 	$(if $(filter lowest,$(VERSIONS)),$(VENV)/latest/bin/python -m uv pip compile pyproject.toml --quiet \
-	--extra=experiments --resolution=lowest-direct --python=$(PYTHON) --output-file=dist/versions.txt,touch dist/versions.txt)
-	$(VENV)/wheel/bin/python -m pip install --quiet --constraint=dist/versions.txt \
+	--extra=experiments --resolution=lowest-direct --python=$(PYTHON) --output-file=$(VENV)/wheel/versions.txt,touch $(VENV)/wheel/versions.txt)
+	$(VENV)/wheel/bin/python -m pip install --quiet --constraint=$(VENV)/wheel/versions.txt \
 	"$$(echo dist/*.whl)[evaluation]" pandas 'lightgbm[scikit-learn]'
-	rm dist/versions.txt
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
 release:  ## set the version and date, commit and tag (VERSION=X.Y.Z); pushing the tag publishes the release

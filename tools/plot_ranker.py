@@ -70,7 +70,7 @@ def main(argv: list[str]) -> None:
     metrics = {name: np.array(values) for name, values in trained["history"].items() if name != "loss"}
     methods = stored("reliability", reliability, _LETOR.value)
     tables = {
-        name: evaluation.Reliability(*map(np.array, list(fields.values())[:3]), fields["highest"])
+        name: evaluation.Reliability(**{field: np.array(values) for field, values in fields.items()})
         for name, fields in methods.items()
     }
     for name, draw in (

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tfr_smooth.columns.codes import Coded
 from tfr_smooth.columns.kinds import TrainingValues
+from tfr_smooth.data.column_values import without
 from tfr_smooth.data.reading.checks import Where, refuse_where
 
 _RARE = 20  # rows; a value in fewer rows would learn their noise
@@ -56,7 +57,7 @@ class Id(Coded):
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns integers as text, also those that are floats because some are missing."""
         if pa.types.is_floating(values.type):
-            numbers = pc.if_else(pc.is_nan(values), None, values)
+            numbers = without(values, pc.is_nan(values))
             refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", values)
         return super().raw(where, values, option)
 

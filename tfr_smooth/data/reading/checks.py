@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.data.column_values import dense_column, is_date, is_number, is_set, is_text
+from tfr_smooth.data.column_values import dense_column, is_date, is_number, is_set, is_text, without
 from tfr_smooth.data.roles import DENSE, Roles
 
 _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"
@@ -208,7 +208,7 @@ def id_text(where: Where, column: Any) -> Any:
         codes = column.dictionary_encode()
         return pa.array(map(_decimal_text, codes.dictionary.to_pylist()), text).take(codes.indices)
     if pa.types.is_floating(kind):
-        numbers = pc.if_else(pc.is_nan(column), None, column.cast(pa.float64()))
+        numbers = without(column.cast(pa.float64()), pc.is_nan(column))
         whole = pc.and_(pc.equal(numbers, pc.round(numbers)), pc.less(pc.abs(numbers), 2.0**63))
         integers = pc.if_else(whole, numbers, 0.0).cast(pa.int64())
         return pc.if_else(whole, integers.cast(text), numbers.cast(text))

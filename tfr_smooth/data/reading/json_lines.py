@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -65,23 +66,13 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
 
 def _tables(filesystem: Any, path: str, schema: pa.Schema | None) -> Iterator[tuple[int, pa.Table]]:
     """Yields rows with the number of their first line, counted from 1."""
-    handling = "ignore" if schema else "infer"
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
         for block in by_size(enumerate(file, start=1), _BLOCK_BYTES, lambda line: len(line[1])):
             content = b"".join(line for _, line in block).removeprefix(codecs.BOM_UTF8)
             if not content.strip():
                 continue
-            once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
-
-            def parse(schema: pa.Schema | None, content: bytes = content, once: json.ReadOptions = once) -> pa.Table:
-                options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=handling)
-                return json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
-
             try:
-                table = parse(schema)
-                if schema is None and _LONG.search(content):
-                    table = parse(_exact(parse, table.schema))
-                yield block[0][0], table
+                yield block[0][0], _inferred(content) if schema is None else _parsed(content, schema)
             except pa.ArrowInvalid as error:
                 lines = [number for number, line in block if line.strip()]
                 row = _ROW.search(str(error))
@@ -89,14 +80,20 @@ def _tables(filesystem: Any, path: str, schema: pa.Schema | None) -> Iterator[tu
                 raise ValueError(f"{path}:{place}: {_ROW.sub('', str(error))}") from None
 
 
-def _exact(parse: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Schema:
-    """Returns the columns that are integers but become numbers with a fraction, with a type that holds them."""
-    integers = []
-    for field in schema:
-        exact = pa.field(field.name, pa.decimal128(38, 0))
-        try:
-            if pa.types.is_floating(field.type) and parse(pa.schema([exact])):
-                integers.append(exact)
-        except pa.ArrowInvalid:
-            continue  # a value has a fraction
-    return pa.schema(integers)
+def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Returns the columns of a schema, or all with the types that Arrow infers."""
+    once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer")
+    return json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
+
+
+def _inferred(content: bytes) -> pa.Table:
+    """Returns all columns. Arrow takes integers beyond 64 bits for numbers with a fraction, which lose digits."""
+    table = _parsed(content, None)
+    if _LONG.search(content):
+        for place, field in enumerate(table.schema):
+            if pa.types.is_floating(field.type):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value has a fraction
+                    exact = _parsed(content, pa.schema([(field.name, pa.decimal128(38, 0))]))
+                    table = table.set_column(place, field.name, exact[field.name])
+    return table

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.column_values import without
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
@@ -388,7 +388,7 @@ def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarra
         raise ValueError(f"feature {name!r} must be UTF-8 text.") from None
     if feature.is_scalar:
         absent = pa.array(missing & (feature.default is None))
-        return pc.if_else(absent, pa.scalar(None, kind), flat)
+        return without(flat, absent)
     if feature.size is None or is_text:
         return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), flat)
     return pa.FixedSizeListArray.from_arrays(flat, feature.size)
