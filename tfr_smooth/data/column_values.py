@@ -86,9 +86,9 @@ def update_hash(checksum: Any, column: Any) -> None:
 class ColumnValues:
     """The values of a column by row, as NumPy arrays for TensorFlow.
 
-    Numbers and booleans are float32, NaN if missing; text and integers beyond 64 bits are bytes, b"" if missing; dates are int64 seconds since
-    1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32 [rows, d]; sets are padded
-    to the largest of the rows, with NaN or b"".
+    Numbers and booleans are float32, NaN if missing; text and integers beyond 64 bits are bytes, b"" if missing; dates
+    are int64 seconds since 1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32
+    [rows, d]; sets are padded to the largest of the rows, with NaN or b"".
 
     Args:
       column: The column, in memory or memory-mapped.
