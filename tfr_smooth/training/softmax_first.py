@@ -11,6 +11,14 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _serialization, losses
 
 
+class _SoftmaxOfWeighted(losses.SoftmaxLoss):
+    """The softmax loss without the documents of weight 0, which would be pushed down, whatever their labels."""
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        return super().weighted(labels, scores, tf.logical_and(mask, weights != 0.0), weights)
+
+
 @_serialization.register
 class SoftmaxFirstLoss(losses.RankingLoss):
     """The softmax loss in the first epochs, then another loss; `SoftmaxFirst` switches.
@@ -18,8 +26,9 @@ class SoftmaxFirstLoss(losses.RankingLoss):
     Softmax quickly finds a good ranking, and the metric's loss then improves its top. The training step contains both,
     so the switch requires no retracing.
 
-    Weights multiply what they multiply in the current loss: on softmax, the terms of the documents. A wrong label of a
-    document of weight 0 then has no effect, but the document stays in its list, below those with a higher label.
+    Weights multiply what they multiply in the current loss: on softmax, the terms of the documents. Documents of weight
+    0 are no part of the softmax, so that their labels, right or wrong, do not matter in these epochs. (In `SoftmaxLoss`
+    and TF-Ranking, they are still pushed down by the relevant ones.)
 
     Args:
       loss: The other loss, of one score per document.
@@ -37,7 +46,7 @@ class SoftmaxFirstLoss(losses.RankingLoss):
 
     def __init__(self, loss: losses.RankingLoss, *, is_first: bool = True) -> None:
         super().__init__(dtype=loss.dtype, ragged=loss.ragged, reduction=loss.reduction, name=loss.name)
-        self.first, self.loss = losses.SoftmaxLoss(), loss
+        self.first, self.loss = _SoftmaxOfWeighted(), loss
         self.highest_label, self.shift_invariant = loss.highest_label, loss.shift_invariant
         self.is_first = tf.Variable(_arguments.boolean("is_first", is_first), trainable=False, name="is_first")
 
