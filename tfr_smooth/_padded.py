@@ -69,7 +69,7 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     scores = tf.ensure_shape(scores, [None, None])
     labels = squeezed(labels)
     if labels.dtype.is_floating:  # A finite one may be infinite in the type of the scores.
-        labels -= fill(labels, labels == math.inf, 0.0)  # NaN for infinity
+        labels -= fill(labels, labels > labels.dtype.max, 0.0)  # NaN for infinity
     labels = _like("labels", tf.cast(labels, scores.dtype), scores)
     scores = tf.ensure_shape(scores, labels.shape)
     # NaN fails all comparisons, and graph optimization may turn `not (x < 0)` into `x >= 0`.
