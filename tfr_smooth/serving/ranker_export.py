@@ -62,7 +62,7 @@ def export_ranker(
     requests, and then renamed. Loading it requires TensorFlow but not this package.
 
     Args:
-      model: A Keras model that returns scores [batch, list], or a dict of such scores.
+      model: A Keras model that returns scores [batch, list] or [batch, list, 1], or a dict of such scores.
       path: The local directory of the versions, created if missing.
       num_features: The number of features, >= 1. None uses the length of `feature_names`.
       feature_names: Unique feature names, in the order of the features. Protos then store each feature under its name.
