@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import Column, check_names, listed
 from tfr_smooth.columns.list_context import similar_lists
 from tfr_smooth.data.reading import checks, sources
 from tfr_smooth.data.roles import DENSE
-from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions
+from tfr_smooth.serving.loaded import Loaded, as_list
+from tfr_smooth.serving.loaded_recommender import LoadedRecommender
 from tfr_smooth.serving.plain_values import column_of, raw_of_array, raw_of_values, values_of
 
-# Documents, texts and items of users that are scored at once, with padding, unless a list is longer.
-_SCORED, _TEXTS, _ITEMS = 2**12, 2**7, 2**12
-_CATALOG = 2**10  # items of the catalog, all of which have a score for each user, that take the memory of one of a user
+_SCORED, _TEXTS = 2**12, 2**7  # documents and texts that are scored at once, with padding, unless a list is longer
 _WARM_UP = (1, 100)  # documents of the lists that are ranked before `load` returns
 
 
@@ -46,39 +43,7 @@ class RankedDocument(NamedTuple):
     place: int
 
 
-class RecommendedItem(NamedTuple):
-    """An item of a recommendation.
-
-    Args:
-      item: The id of the item.
-      score: Its score.
-    """
-
-    item: Any
-    score: float
-
-
-class _Loaded:
-    """An export in memory. Its methods may be called by several threads at once.
-
-    Args:
-      path: The directory of the version.
-      card: The model card.
-    """
-
-    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
-        self.path, self.card = path, card
-        if isinstance(self, LoadedTextRanker) or any(f.get("kind") == "encoded" for f in card.get("features", ())):
-            with _extras.needed("tensorflow-text", extra="text", by="An export with an encoder"):
-                import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
-        self._model = tf.saved_model.load(os.fspath(path))
-
-    def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
-        check_process()
-        return self._model.signatures[signature](**{name: tf.constant(values) for name, values in inputs.items()})
-
-
-class LoadedRanker(_Loaded):
+class LoadedRanker(Loaded):
     """The export of a `Ranker`, or of `export_ranker` with features that are numbers, vectors or text; see `load`."""
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
@@ -193,8 +158,10 @@ class LoadedRanker(_Loaded):
         return scores
 
 
-class LoadedTextRanker(_Loaded):
+class LoadedTextRanker(Loaded):
     """The export of a `TextRanker`; see `load`."""
+
+    _takes_texts = True
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
         super().__init__(path, card)
@@ -226,106 +193,6 @@ class LoadedTextRanker(_Loaded):
             inputs = {"query": arrays[0][chosen], "documents": arrays[1][places]}
             scores[places[mask]] = self._call("serving_default", inputs)["scores"].numpy()[mask]
         return _ranked(query, lists, scores)
-
-
-class LoadedRecommender(_Loaded):
-    """The export of a `Recommender`; see `load`."""
-
-    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
-        super().__init__(path, card)
-        of_input = {"users": "users", "items": "histories"}
-        self._num_items = card["model"]["num_items"]
-        self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
-        warm_up: list[dict[str, Any]] = [{}, {"exclude": ()}, {"only": ()}]
-        for filters in warm_up:
-            self.recommend([None], **filters)
-            self.recommend(histories=[[]], **filters)
-
-    def recommend(
-        self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude: Any = None, only: Any = None
-    ) -> list[list[RecommendedItem]]:
-        """Returns the best items of users.
-
-        Args:
-          users: Ids of users. Unknown users get what an empty history gets.
-          histories: Instead of `users`, the ids of the items of each user, a list of lists, the latest item last.
-            Unknown items are ignored.
-          topn: Items per user, >= 1; at most those of the export.
-          exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
-          only: Ids of the items to choose from, in the same form; an empty list is no item. None: all items.
-
-        Returns:
-          For each user, the items, best first; fewer than `topn` if there are fewer to choose from.
-
-        Raises:
-          ValueError: If not one of `users` and `histories` is given, or an argument is not of ids.
-        """
-        _arguments.integer("topn", topn, least=1)
-        if (users is None) == (histories is None):
-            got = "none" if users is None else "both"
-            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
-        name, filters = ("users", {}) if histories is None else ("histories", {"histories": histories})
-        of_users = _listed(name, users if histories is None else histories)
-        if exclude is not None or only is not None:
-            filters["exclude"] = () if exclude is None else exclude
-            name = f"{'excluding' if only is None else 'filtered'}_{name}"
-        if only is not None:
-            filters["only"] = only
-        ids = self._ids("users", of_users) if histories is None else None
-        of_all, of_each = {}, {}
-        sizes = np.full(len(of_users), self._num_items // _CATALOG + 1)
-        for argument, given in filters.items():
-            lists = _listed(argument, given)
-            if argument == "histories" or any(np.iterable(items) and not isinstance(items, str) for items in lists):
-                if len(lists) != len(of_users):
-                    expected = f"one list for all users, or one for each of the {len(of_users)} users"
-                    raise ValueError(f"`{argument}` must be {expected}, got {len(lists)} lists.")
-                of_each[argument] = self._lists(argument, lists)
-                sizes = np.maximum(sizes, [*map(len, lists)])
-            else:
-                of_all[argument] = _padded(self._lists(argument, [lists]))
-        ranked: list[list[RecommendedItem]] = [[]] * len(of_users)
-        for chosen in similar_lists(sizes, _ITEMS):
-            inputs = {argument: _padded([lists[place] for place in chosen]) for argument, lists in of_each.items()}
-            inputs.update(of_all if ids is None else {"users": ids[chosen], **of_all})
-            answer = self._call(name, inputs)
-            items, scores = (answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores"))
-            for place, *of_user in zip(chosen, items, scores, strict=True):
-                ranked[place] = [
-                    RecommendedItem(item.decode() if isinstance(item, bytes) else item, score)
-                    for item, score in zip(*of_user, strict=True)
-                    if score > PADDING_SCORE
-                ]
-        return ranked
-
-    def _ids(self, argument: str, ids: Any) -> np.ndarray:
-        """Returns ids in the type of the export; those of users are b"" or -1 if missing."""
-        array = checks.as_array(f"`{argument}`", ids)
-        is_text = self._types["users" if argument == "users" else "items"].startswith("string")
-        if argument != "users" and array.null_count:
-            raise ValueError(f"`{argument}` must be ids, got None.")
-        try:
-            if is_text and not pa.types.is_null(array.type):
-                array = checks.id_text(checks.Where(f"`{argument}`"), array)
-            array = array.cast(pa.large_binary() if is_text else pa.int64())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ValueError(f"`{argument}` must be ids that are integers: {error}.") from None
-        return array.fill_null(b"" if is_text else -1).to_numpy(zero_copy_only=False)
-
-    def _lists(self, argument: str, lists: Sequence[Any]) -> list[np.ndarray]:
-        """Returns lists of ids in the type of the export."""
-        lists = [_listed(argument, items) for items in lists]
-        ids = self._ids(argument, [*itertools.chain(*lists)])
-        return np.split(ids, np.cumsum([*map(len, lists)])[:-1])
-
-
-def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns lists of ids as an array, padded by b"" or -1; at least one in each."""
-    lengths = np.array([*map(len, lists)])
-    mask = np.arange(lengths.max(initial=1)) < lengths[:, np.newaxis]
-    padded = np.full(mask.shape, b"" if lists[0].dtype == object else -1, lists[0].dtype)
-    padded[mask] = np.concatenate(lists)
-    return padded
 
 
 def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | LoadedTextRanker:
@@ -380,21 +247,14 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
         raise model_card.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
 
 
-def _listed(argument: str, values: Any) -> list[Any]:
-    """Returns the values of an argument as a list."""
-    if isinstance(values, (str, bytes, Mapping)) or hasattr(values, "columns") or not np.iterable(values):
-        raise ValueError(f"`{argument}` must be a list, or a list of lists, got {checks.shown(values)}.")
-    return list(values)
-
-
 def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the queries and the documents of each; for one query, a list of one."""
-    documents = _listed("documents", documents)
+    documents = as_list("documents", documents)
     if not isinstance(query, (list, tuple)):
         return [query], [documents]
     if len(query) != len(documents):
         raise ValueError(f"`documents` must be a list for each of the {len(query)} queries, got {len(documents)}.")
-    return query, [_listed("documents", of_query) for of_query in documents]
+    return query, [as_list("documents", of_query) for of_query in documents]
 
 
 def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
