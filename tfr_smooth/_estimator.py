@@ -49,7 +49,7 @@ def check_process() -> None:
     if _process not in (None, os.getpid()):
         raise RuntimeError(
             "TensorFlow does not work in a process forked from one that used it: start processes with "
-            'multiprocessing.get_context("spawn"), or train and load estimators only in the children.'
+            'multiprocessing.get_context("spawn"), or train and load models only in the children.'
         )
     _process = os.getpid()
 

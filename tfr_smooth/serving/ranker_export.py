@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth._estimator import check_process
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import model_card, signature_names, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
@@ -108,6 +109,7 @@ def export_ranker(
       >>> best["scores"].shape, best["topn"].numpy().tolist()
       (TensorShape([1, 2]), [[0]])
     """
+    check_process()
     check_readable(model)
     _arguments.boolean("missing_values", missing_values)
     if example_feature_spec is None:
