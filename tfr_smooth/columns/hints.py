@@ -29,7 +29,7 @@ def hints(summaries: Iterable[ColumnSummary], table: pa.Table) -> Iterator[str]:
       table: The table, with the texts as they are.
     """
     for summary in summaries:
-        if summary.type == "text" and summary.kind != "date" and summary.reason[:1] != "`":
+        if summary.type == "text" and summary.kind in ("category", "id") and summary.reason[:1] != "`":
             column = table[summary.name]
             texts = pc.unique(column[:: len(column) // _SAMPLED + 1].drop_null())
             texts = texts.filter(pc.not_equal(texts, ""))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns.hints import hints
 from tfr_smooth.columns.kinds import listed
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.columns.list_context import ordered_columns, ordered_values
@@ -69,7 +70,7 @@ def print_features(layer: TableFeatures) -> None:
 
 
 def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
-    """Warns of columns that are constant, or that nearly are the label, such as what follows from a click.
+    """Warns of columns that are constant, that nearly are the label, or of texts that look like other values.
 
     Args:
       layer: The features.
@@ -86,6 +87,8 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
             f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
             "a purchase after a click, scores are honest: select the others by `features`."
         )
+    if misread := [*hints(layer.summaries, lists.source)]:
+        warn(f"Columns of text may mean something else: {'; '.join(misread)}. `kinds` of a text says that it is one.")
 
 
 def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:
