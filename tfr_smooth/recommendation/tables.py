@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.columns.tables import checked_table
 from tfr_smooth.data.reading import checks
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
@@ -90,12 +91,13 @@ def _read(
     found = checks.as_arrow(table)
     if name not in found.column_names or found.num_columns < 2:
         raise ValueError(f"`{what}` must have the column {name!r} of ids and others, got {found.column_names}.")
-    own = checked_ids(what, found[name].to_pylist(), None)
+    own = checked_ids(what, found[name], None, like=ids)
     missing = sorted(set(ids.tolist()).difference(own.tolist()), key=str)
     if missing:
         raise ValueError(f"`{what}` must have a row for each id of the interactions, got none for {missing[0]!r}.")
-    order = ids_after(ids, own)
-    found = found.drop_columns([name]).take(indices_of(what[:-1], own, order))
+    order = ids_after(what, ids, own)
+    # Checked first: Arrow cannot take rows of all types, such as the texts of Polars.
+    found = checked_table(found.drop_columns([name])).take(indices_of(what[:-1], own, order))
     if columns is None:
         given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)

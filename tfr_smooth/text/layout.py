@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tfr_smooth import _compiled, _extras
 
-_OUTER_BLANKS = r"^[\s\v\pZ]+|[\s\v\pZ]+$"
+# The blanks of Unicode at the ends of a text, for TensorFlow and Arrow.
+OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
 
 
 class SpecialTokens(NamedTuple):
@@ -57,7 +58,7 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
-        tokens = tokenizer(tf.strings.regex_replace(texts, _OUTER_BLANKS, ""))
+        tokens = tokenizer(tf.strings.regex_replace(texts, OUTER_BLANKS, ""))
         if not isinstance(tokens, tf.RaggedTensor):
             name = type(tokenizer).__name__
             raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")
