@@ -16,7 +16,7 @@ _MOST, _SOME = 0.9, 0.1  # of the different texts, of which so many look like so
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
 _FRACTION = r"[.,'%$€£¥]"
-_DATE = re.compile(r"(\d{4}|\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=\D|$)")
+_DATE = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
 _PARTS = r"^[^\s{0}]+(\s?[{0}]\s?[^\s{0}]+)*$"  # values without blanks, separated
 _SEPARATORS = "|;,"
 
