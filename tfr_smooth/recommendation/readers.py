@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns import Date
 from tfr_smooth.data.column_values import is_date, is_number, is_text
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.ids import plain_array
+from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
+from tfr_smooth.data.reading.value_types import parsed_dates
 from tfr_smooth.recommendation.events import wrong_numbers
 from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
 
@@ -82,7 +83,7 @@ def from_dataframe(
 
     Args:
       *frames: The parts of a data set, such as a training and a test frame, which share the numbers of users and items:
-        tables of pandas, Polars, PyArrow or DuckDB, or with the Arrow PyCapsule interface.
+        tables of pandas, Polars, PyArrow or DuckDB, or with the Arrow PyCapsule interface, or paths of files.
       user: The column of the users' ids: whole numbers of any type, text or dates. Ids become integers if all are
         numbers of 64 bits, in all frames; otherwise, they are text.
       item: The column of the items' ids, in the same form.
@@ -119,7 +120,7 @@ def from_dataframe(
     for number, frame in enumerate(frames):
         name = "frame" if len(frames) == 1 else f"frame {number}"
         columns = (user, item), rating, (time, weight)
-        sources.append(_frame_pairs(name, checks.as_arrow(frame), *columns, least_rating, tables))
+        sources.append(_frame_pairs(name, checks.as_arrow(of_files(frame)), *columns, least_rating, tables))
     return joined(sources, *tables)
 
 
@@ -211,7 +212,7 @@ def _times(name: str, frame: pa.Table, column: str, rows: np.ndarray) -> tuple[n
     """Returns the times of rows, exact for their order, and as float64: seconds of dates, and numbers as they are."""
     where, values = _column(name, frame, column)
     if is_text(values.type):
-        values = Date.raw(where, values)
+        values = parsed_dates(where, values)
         checks.refuse_where(pc.is_null(values), where, "known values", values)
     if not is_date(values.type):
         numbers = _numbers(name, frame, column, rows)

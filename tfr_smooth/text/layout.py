@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _compiled, _extras
-
-# The blanks of Unicode at the ends of a text, for TensorFlow and Arrow.
-OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
+from tfr_smooth.data.column_values import OUTER_BLANKS
 
 
 class SpecialTokens(NamedTuple):

@@ -13,15 +13,19 @@ from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
 from tfr_smooth.data.reading.ids import plain_array
-from tfr_smooth.data.reading.sources import check_constant
-from tfr_smooth.text import layout
+from tfr_smooth.data.reading.sources import check_constant, of_files
+
+
+def table_of(X: Any, columns: Mapping[str, str | None]) -> Any:
+    """Returns the table of files, whose texts are text, if paths are given, and others as they are."""
+    return of_files(X, {str(columns[role]): "text" for role in ("query", "text")}, [columns["query_id"]])
 
 
 def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
     """Returns the lists of a table with one row per query and document.
 
     Args:
-      table: The table.
+      table: The table, or paths of files.
       columns: The columns by role: "query", "text", "label" and "query_id", None for equal texts of queries.
       labeled: Whether the table must have labels; otherwise, the column of query ids may also be missing.
 
@@ -31,7 +35,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     Raises:
       ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
     """
-    source = checks.as_arrow(table)
+    source = checks.as_arrow(table_of(table, columns))
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
         _arguments.name(role, columns[role], source.column_names)
@@ -77,4 +81,4 @@ def _texts(where: checks.Where, column: Any) -> Any:
     checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
     if len(values) and not column_values.is_text(values.type):  # An empty column may have any type.
         checks.refuse(where, "text", values[0], 0)
-    return pc.replace_substring_regex(values.cast(pa.large_string()), layout.OUTER_BLANKS, "")
+    return pc.replace_substring_regex(values.cast(pa.large_string()), column_values.OUTER_BLANKS, "")
