@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tests import checks
-from tests.helpers import assert_same, check_run, in_graph, value_and_gradient
+from tests.helpers import assert_same, check_run, value_and_gradient
 from tests.losses.test_weights import cases
 from tests.modes import quick_or_slow
 from tfr_smooth import losses, training
@@ -27,18 +27,27 @@ def each(name, reduction="none"):
 
 
 @pytest.mark.parametrize("name", cases(losses.NAMES))
-@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
-def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, weights):
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, weights=WEIGHTS["documents"]):
     for reduction in ("none", "mean_with_sample_weight"):
-        loss = training.SoftmaxFirstLoss(each(name, reduction))
-        for current in (losses.SoftmaxLoss(reduction=reduction), loss.loss):
-            loss.is_first.assign(current is not loss.loss)
-            for run in (value_and_gradient, in_graph):
-                found = []
-                for one in (loss, current):
-                    tf.random.set_seed(0)
-                    found.append(run(one, LABELS, SCORES, weights))
-                assert_same(*found, rtol=1e-6, atol=1e-7)
+        loss = training.SoftmaxFirstLoss(each(name, reduction), is_first=is_first)
+        found = []
+        for one in (loss, losses.SoftmaxLoss(reduction=reduction) if is_first else loss.loss):
+            tf.random.set_seed(0)
+            found.append(value_and_gradient(one, LABELS, SCORES, weights))
+        assert_same(*found, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["mean_squared", "rank_net", "list_net"])
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+def test_stages_switch_in_a_graph_and_take_all_weights(name, weights):
+    for is_first in (True, False):
+        test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, weights)
+    loss = training.SoftmaxFirstLoss(each(name, "sum"))
+    traced = tf.function(lambda: loss(LABELS, SCORES, weights))
+    for current in (losses.SoftmaxLoss(reduction="sum"), loss.loss):
+        loss.is_first.assign(current is not loss.loss)
+        np.testing.assert_allclose(traced(), current(LABELS, SCORES, weights), rtol=1e-6)
 
 
 def test_documents_of_weight_0_are_padding_of_the_first_stage():
@@ -83,14 +92,13 @@ print(type(model.loss).__name__, bool(model.loss.is_first), model.loss.loss)
 """
 
 
-@pytest.mark.parametrize(("softmax_epochs", "is_first"), [(2, True), (1, False)])
-def test_the_best_model_of_a_checkpoint_folder_loads_in_a_new_process(softmax_epochs, is_first, tmp_path):
+def test_the_best_model_of_a_checkpoint_folder_loads_in_a_new_process(tmp_path):
     options = {"members": 1, "hidden": [2], "epochs": 2, "select_by": "last", "verbose": False}
-    ranker = tfr_smooth.Ranker(loss=losses.SmoothINDCGLoss(alpha=2.0), softmax_epochs=softmax_epochs, **options)
+    ranker = tfr_smooth.Ranker(loss=losses.SmoothINDCGLoss(alpha=2.0), softmax_epochs=1, **options)
     parts = {"validation": noisy(seed=1, queries=20), "checkpoint_dir": tmp_path}
     ranker.fit(noisy(queries=20), label="label", query="query", weight="weight", **parts)
     printed = check_run("-c", LOAD, tmp_path / "best.keras")
-    assert printed.startswith(f"SoftmaxFirstLoss {is_first} SmoothINDCGLoss(alpha=2.0, ")
+    assert printed.startswith("SoftmaxFirstLoss False SmoothINDCGLoss(alpha=2.0, ")
 
 
 def test_the_config_has_the_loss_and_the_stage():

@@ -85,10 +85,8 @@ def learn_ranks(lists: Lists, columns: Sequence[Column], raw: Callable[[Lists, n
     Returns:
       The names.
     """
-    queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
-    lengths = np.minimum(lists.lengths[queries], _LONGEST_SAMPLED)
-    count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
-    queries, lengths, names = queries[:count], lengths[:count], ordered_columns(columns)
+    queries, lengths = sampled(lists, _SAMPLED, _LONGEST_SAMPLED)
+    names = ordered_columns(columns)
     if not names or not len(queries):
         return []
     (numbers, others), mask = padded(raw(lists, lists.rows_of(queries, lengths)), tf.constant(lengths))
@@ -100,6 +98,14 @@ def learn_ranks(lists: Lists, columns: Sequence[Column], raw: Callable[[Lists, n
     variance, of_rows, covariance = (tf.reduce_mean(product, axis=0).numpy() for product in products)
     is_chosen = (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * of_rows))
     return np.array(names, object)[is_chosen].tolist()
+
+
+def sampled(lists: Lists, documents: int, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns random queries of at least two documents, and how many of each, at most `longest`, are in the sample."""
+    queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
+    lengths = np.minimum(lists.lengths[queries], longest)
+    count = np.searchsorted(np.cumsum(lengths), documents) + 1
+    return queries[:count], lengths[:count]
 
 
 def padded(values: Any, lengths: tf.Tensor) -> tuple[Any, tf.Tensor]:

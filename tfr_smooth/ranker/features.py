@@ -11,7 +11,7 @@ from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.hints import hints
 from tfr_smooth.columns.kinds import listed
 from tfr_smooth.columns.learning import learn_features
-from tfr_smooth.columns.list_context import ordered_columns, ordered_values
+from tfr_smooth.columns.list_context import ordered_columns, ordered_values, sampled
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.data import Lists
 from tfr_smooth.data.reading.checks import warn
@@ -106,10 +106,7 @@ def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:
 
     Time and memory O(documents * columns) of the sample.
     """
-    queries = np.random.default_rng(0).permutation(np.flatnonzero(lists.lengths > 1))
-    lengths = np.minimum(lists.lengths[queries], _LONGEST)
-    count = np.searchsorted(np.cumsum(lengths), _SAMPLED) + 1
-    queries, lengths = queries[:count], lengths[:count]
+    queries, lengths = sampled(lists, _SAMPLED, _LONGEST)
     if layer.stacked or len(queries) < _LEAST_LISTS:
         return []
     rows = lists.rows_of(queries, lengths)

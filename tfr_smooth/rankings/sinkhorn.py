@@ -141,9 +141,9 @@ def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     scores = _padded.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
     variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
     deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
-    standard = scores / deviation
-    slow = tf.minimum(tf.stop_gradient(deviation) / _LEAST_OF_GRADIENT, 1.0) * standard
-    return tf.sigmoid((slow + tf.stop_gradient(standard - slow)) * (math.pi / math.sqrt(3.0)))
+    standard = scores / deviation * (math.pi / math.sqrt(3.0))
+    slow = standard * tf.stop_gradient(tf.minimum(deviation / _LEAST_OF_GRADIENT, 1.0))
+    return tf.sigmoid(slow + tf.stop_gradient(standard - slow))
 
 
 @_compiled.differentiable
