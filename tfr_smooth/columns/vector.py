@@ -57,7 +57,7 @@ class Vector(Column):
         """Returns the column of training values."""
         known = np.flatnonzero(~values.is_missing)
         vectors = ColumnValues(values.column)(known[:: len(values.column) // _SAMPLED + 1])
-        scale = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64)))) or 1.0
+        scale = float(np.sqrt(np.nanmean(np.square(vectors, dtype=np.float64)))) or 1.0
         return cls(name=values.name, has_missing=values.has_missing, length=vectors.shape[1], scale=scale)
 
     @property
