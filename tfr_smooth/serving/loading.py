@@ -172,11 +172,11 @@ class LoadedRanker(_Loaded):
     def _scores(self, raw: Mapping[str, np.ndarray], lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Returns the scores of documents, those of each list together, given the row of each for messages."""
         check_process()
-        firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)
         for name in self._of_list & raw.keys():
-            values, others = raw[name], raw[name][firsts]
+            values = raw[name]
+            others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
             differ = (values != others) & ((values == values) | (others == others))  # not both missing
-            if len(varies := np.flatnonzero(differ.reshape(len(rows), -1).any(axis=1))):
+            if len(varies := np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))):
                 got = f"different values in the query of row {rows[varies[0]]}"
                 raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
         if self._vectors is not None and DENSE not in raw:
