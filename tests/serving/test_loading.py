@@ -16,8 +16,8 @@ import tfr_smooth
 from tests import helpers
 from tests.ranker.test_ranker import FRAME, NEW, SMALL, numbers
 from tests.recommendation.groups import likes
-from tfr_smooth import recommendation, serving
-from tfr_smooth.serving import loaded_recommender
+from tfr_smooth import _keras, recommendation, serving
+from tfr_smooth.serving import loading, model_card, signature_names, versions
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
@@ -84,6 +84,7 @@ def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker,
     np.testing.assert_allclose(loaded.score(table, qid=queries), ranker.predict(table, qid=queries), **CLOSE)
     with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query, got different"):
         loaded.score(table.sort_values("age"), group=[1, len(table) - 1])
+    assert loaded.score(table[:0], qid=[]).shape == (0,)
     one = table.assign(age=30)
     np.testing.assert_allclose(loaded.score(one), ranker.predict(one, qid=[0] * len(one)), **CLOSE)
 
@@ -237,6 +238,34 @@ def test_the_last_version_is_loaded_and_others_are_refused(path, tmp_path):
     for wrong in (tmp_path, tmp_path / "11", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="`path` must be"):
             serving.load(wrong)
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="`TextRanker` needs Keras 3")
+def test_texts_of_uneven_lists_are_scored_with_their_queries(tmp_path, monkeypatch):
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.string) for shape in ([None], [None, None])])
+    def score(query, documents):
+        lengths = [tf.cast(tf.strings.length(texts), tf.float32) for texts in (query[:, tf.newaxis], documents)]
+        return {"scores": 100.0 * lengths[0] + lengths[1]}
+
+    def write(folder, version):
+        tf.saved_model.save(tf.Module(), folder, signatures={"serving_default": score})
+        model_card.write(folder, {}, signatures=signature_names.describe(folder))
+
+    loaded = serving.load(versions.publish(tmp_path, None, write))
+    call, sizes = loaded._call, []
+
+    def watched(name, inputs):
+        sizes.append(inputs["documents"].size)
+        return call(name, inputs)
+
+    monkeypatch.setattr(loaded, "_call", watched)
+    queries, lists = ["a", "bb", "ccc", "dddd"], [["x" * 3] * 400, [], ["x"], ["xx", "", "x"]]
+    rankings = loaded.rank(queries * 20, documents=lists * 20)
+    assert sum(sizes) <= 2 * 20 * sum(map(len, lists)) and max(sizes) == 400
+    for place, ranking in enumerate(rankings):
+        texts = lists[place % 4]
+        assert scores_of(ranking) == [100.0 * len(queries[place % 4]) + len(text) for text in texts]
+        assert all(ranked.document is texts[ranked.place] for ranked in ranking)
 
 
 def changed_feature(**changes):
@@ -396,7 +425,7 @@ def test_recommendations_are_those_of_the_recommender(of_text, recommenders, mon
         {"histories": histories, "only": item_ids[2:12], "exclude": [[], item_ids[:12], [item_ids[4]]]},
     ]
     no_item = "" if of_text else -1
-    monkeypatch.setattr(loaded_recommender, "_ITEMS", 5)  # in parts
+    monkeypatch.setattr(loading, "_ITEMS", 5)  # in parts
     for call in calls:
         expected = recommender.recommend(**call)
         for recommended, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):
@@ -405,10 +434,9 @@ def test_recommendations_are_those_of_the_recommender(of_text, recommenders, mon
             np.testing.assert_allclose([entry.score for entry in recommended], scores[is_item], rtol=1e-5, atol=1e-5)
     given = {name: (item for item in ids) for name, ids in (("users", user_ids[:2]), ("exclude", item_ids[:3]))}
     assert loaded.recommend(**given) == loaded.recommend(user_ids[:2], exclude=item_ids[:3])
-    assert loaded.recommend(item for item in [None]) == loaded.recommend(histories=[[]])  # an unknown user
     if not of_text:
         assert loaded.recommend(["100", "101"]) == loaded.recommend([100.0, 101])
-        with pytest.raises(ValueError, match="`users` must be ids that are integers"):
+        with pytest.raises(ValueError, match="`users` must be integers of 64 bits"):
             loaded.recommend(["a"])
     assert loaded.recommend(["99999"]) == loaded.recommend(histories=[[]])
     for wrong in ({}, {"users": user_ids, "histories": []}, {"users": user_ids, "topn": 0}):
@@ -420,7 +448,7 @@ def test_recommendations_are_those_of_the_recommender(of_text, recommenders, mon
 def test_malformed_users_histories_and_filters_are_refused_by_name(of_text, recommenders):
     (a, b, *_), (item, *_), path, _ = recommenders[of_text]
     loaded = serving.load(path)
-    wrong = [{"users": users} for users in ([[a]], [{}], a, 5, np.array([[a]]), {a: 1})]
+    wrong = [{"users": users} for users in ([[a]], [{}], [None], a, 5, np.array([[a]]), {a: 1})]
     wrong += [{"histories": histories} for histories in ([item], [[item], None], [[item, None]], item, 5, [[[item]]])]
     filters = [[[item]], [[item]] * 3, [[]], [[item], None], [item, None], [None, item], [[item], item]]
     filters += [item, 5, {item: 1}]

@@ -155,7 +155,8 @@ def similar_lists(lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
     while len(order):
         longest = lengths[order[:most]]  # of the parts that end with these lists
         sizes = longest * np.arange(1, len(longest) + 1)
-        is_too_large = (sizes > most) | (sizes > 2 * np.cumsum(longest))
-        count = max(int(np.argmax(np.append(is_too_large, True))), 1)
+        fits = (sizes <= most) & (sizes <= 2 * np.cumsum(longest))
+        fits[0] = True
+        count = len(fits) if fits.all() else int(fits.argmin())
         yield order[:count]
         order = order[count:]

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _arguments, _extras
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import Column, check_names, listed
 from tfr_smooth.columns.list_context import similar_lists
-from tfr_smooth.data.reading import checks, sources
+from tfr_smooth.data.reading import checks, ids, sources
 from tfr_smooth.data.roles import DENSE
+from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions
-from tfr_smooth.serving.loaded import Loaded, as_list
-from tfr_smooth.serving.loaded_recommender import LoadedRecommender
 from tfr_smooth.serving.plain_values import column_of, raw_of_array, raw_of_values, values_of
 
-_SCORED, _TEXTS = 2**12, 2**7  # documents and texts that are scored at once, with padding, unless a list is longer
+# Documents, texts and items of users that are scored at once, with padding, unless a list is longer.
+_SCORED, _TEXTS, _ITEMS = 2**12, 2**7, 2**12
+_CATALOG = 2**10  # items of the catalog, all of which have a score for each user, that take the memory of one of a user
 _WARM_UP = (1, 100)  # documents of the lists that are ranked before `load` returns
 
 
@@ -43,7 +45,41 @@ class RankedDocument(NamedTuple):
     place: int
 
 
-class LoadedRanker(Loaded):
+class RecommendedItem(NamedTuple):
+    """An item of a recommendation.
+
+    Args:
+      item: The id of the item.
+      score: Its score.
+    """
+
+    item: Any
+    score: float
+
+
+class _Loaded:
+    """An export in memory. Its methods may be called by several threads at once.
+
+    Args:
+      path: The directory of the version.
+      card: The model card.
+    """
+
+    _takes_texts = False  # by a tokenizer
+
+    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
+        self.path, self.card = path, card
+        if self._takes_texts or any(feature.get("kind") == "encoded" for feature in card.get("features", ())):
+            with _extras.needed("tensorflow-text", extra="text", by="An export with an encoder"):
+                import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
+        self._model = tf.saved_model.load(os.fspath(path))
+
+    def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
+        check_process()
+        return self._model.signatures[signature](**{name: tf.constant(values) for name, values in inputs.items()})
+
+
+class LoadedRanker(_Loaded):
     """The export of a `Ranker`, or of `export_ranker` with features that are numbers, vectors or text; see `load`."""
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
@@ -136,11 +172,11 @@ class LoadedRanker(Loaded):
     def _scores(self, raw: Mapping[str, np.ndarray], lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Returns the scores of documents, those of each list together, given the row of each for messages."""
         check_process()
-        firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)
         for name in self._of_list & raw.keys():
-            values, others = raw[name], raw[name][firsts]
+            values = raw[name]
+            others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
             differ = (values != others) & ((values == values) | (others == others))  # not both missing
-            if len(varies := np.flatnonzero(differ.reshape(len(rows), -1).any(axis=1))):
+            if len(varies := np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))):
                 got = f"different values in the query of row {rows[varies[0]]}"
                 raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
         if self._vectors is not None and DENSE not in raw:
@@ -158,7 +194,7 @@ class LoadedRanker(Loaded):
         return scores
 
 
-class LoadedTextRanker(Loaded):
+class LoadedTextRanker(_Loaded):
     """The export of a `TextRanker`; see `load`."""
 
     _takes_texts = True
@@ -193,6 +229,79 @@ class LoadedTextRanker(Loaded):
             inputs = {"query": arrays[0][chosen], "documents": arrays[1][places]}
             scores[places[mask]] = self._call("serving_default", inputs)["scores"].numpy()[mask]
         return _ranked(query, lists, scores)
+
+
+class LoadedRecommender(_Loaded):
+    """The export of a `Recommender`; see `load`."""
+
+    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
+        super().__init__(path, card)
+        of_input = {"users": "users", "items": "histories"}
+        self._num_items = card["model"]["num_items"]
+        self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
+        warm_up: list[dict[str, Any]] = [{}, {"exclude": ()}, {"only": ()}]
+        for filters in warm_up:
+            self.recommend(["-1"], **filters)
+            self.recommend(histories=[[]], **filters)
+
+    def recommend(
+        self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude: Any = None, only: Any = None
+    ) -> list[list[RecommendedItem]]:
+        """Returns the best items of users.
+
+        Args:
+          users: Ids of users. Unknown users get what an empty history gets.
+          histories: Instead of `users`, the ids of the items of each user, a list of lists, the latest item last.
+            Unknown items are ignored.
+          topn: Items per user, >= 1; at most those of the export.
+          exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
+          only: Ids of the items to choose from, in the same form; an empty list is no item. None: all items.
+
+        Returns:
+          For each user, the items, best first; fewer than `topn` if there are fewer to choose from.
+
+        Raises:
+          ValueError: If not one of `users` and `histories` is given, or an argument is not of ids.
+        """
+        _arguments.integer("topn", topn, least=1)
+        if (users is None) == (histories is None):
+            got = "none" if users is None else "both"
+            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
+        signature, lists = "users", {}  # of each user, or one list for all
+        if histories is not None:
+            asked = [ids.listed("`histories`", items) for items in ids.listed("`histories`", histories)]
+            signature, lists = "histories", {"histories": asked}
+        user_ids = None if users is None else self._ids("users", users)
+        count = len(asked if user_ids is None else user_ids)
+        if exclude is not None or only is not None:
+            signature = f"{'excluding' if only is None else 'filtered'}_{signature}"
+            lists["exclude"] = ids.id_lists("`exclude`", () if exclude is None else exclude, count)
+        if only is not None:
+            lists["only"] = ids.id_lists("`only`", only, count)
+        arrays, sizes = {}, np.full(count, self._num_items // _CATALOG + 1)
+        for name, items in lists.items():
+            lengths = np.array([*map(len, items)], int)
+            arrays[name] = np.split(self._ids(name, [*itertools.chain(*items)]), np.cumsum(lengths)[:-1])
+            sizes = np.maximum(sizes, lengths if len(items) == count else 0)
+        ranked: list[list[RecommendedItem]] = [[]] * count
+        for chosen in similar_lists(sizes, _ITEMS):
+            inputs = {} if user_ids is None else {"users": user_ids[chosen]}
+            for name, of_users in arrays.items():
+                inputs[name] = _padded([of_users[place] for place in chosen] if len(of_users) == count else of_users)
+            answer = self._call(signature, inputs)
+            items, scores = (answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores"))
+            for place, *of_user in zip(chosen, items, scores, strict=True):
+                ranked[place] = [
+                    RecommendedItem(item.decode() if isinstance(item, bytes) else item, score)
+                    for item, score in zip(*of_user, strict=True)
+                    if score > PADDING_SCORE
+                ]
+        return ranked
+
+    def _ids(self, argument: str, values: Any) -> np.ndarray:
+        """Returns ids in the type of the export."""
+        is_text = self._types["users" if argument == "users" else "items"].startswith("string")
+        return ids.read_ids(f"`{argument}`", values, is_text=is_text, rows=argument == "users")
 
 
 def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | LoadedTextRanker:
@@ -247,14 +356,21 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
         raise model_card.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
 
 
+def _listed(values: Any) -> list[Any]:
+    """Returns documents as a list."""
+    if isinstance(values, (str, bytes, Mapping)) or hasattr(values, "columns") or not np.iterable(values):
+        raise ValueError(f"`documents` must be a list, or a list for each query, got {checks.shown(values)}.")
+    return list(values)
+
+
 def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the queries and the documents of each; for one query, a list of one."""
-    documents = as_list("documents", documents)
+    documents = _listed(documents)
     if not isinstance(query, (list, tuple)):
         return [query], [documents]
     if len(query) != len(documents):
         raise ValueError(f"`documents` must be a list for each of the {len(query)} queries, got {len(documents)}.")
-    return query, [as_list("documents", of_query) for of_query in documents]
+    return query, [_listed(of_query) for of_query in documents]
 
 
 def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -265,6 +381,15 @@ def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndar
         mask = np.arange(lengths[chosen].max()) < lengths[chosen, np.newaxis]
         # Padding, which is masked, repeats any document.
         yield chosen, np.minimum(starts[chosen, np.newaxis] + np.arange(mask.shape[1]), lengths.sum() - 1), mask
+
+
+def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns lists of ids as an array, padded by "" or -1; at least one in each."""
+    lengths = np.array([*map(len, lists)])
+    mask = np.arange(lengths.max(initial=1)) < lengths[:, np.newaxis]
+    padded = np.full(mask.shape, "" if lists[0].dtype == object else -1, lists[0].dtype)
+    padded[mask] = np.concatenate(lists)
+    return padded
 
 
 def _ranked(query: Any, lists: Sequence[Any], scores: np.ndarray) -> Any:
