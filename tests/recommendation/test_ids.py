@@ -97,20 +97,19 @@ def test_a_filter_is_one_list_or_one_per_user(lists, expected):
 
 
 @pytest.mark.parametrize(
-    ("lists", "got"),
+    ("lists", "message"),
     [
-        ([[3]], "1 list"),
-        ([[1], [2], [3]], "3 lists"),
-        ([[3], None], "None beside lists"),
-        ([3, [4]], "3 beside lists"),
-        ("3", "'3'"),
-        (3, "3"),
-        ({3: 4}, "{3: 4}"),
+        ([[3]], "one list of ids for all users, or one list for each of the 2 users, got 1 list"),
+        ([[1], [2], [3]], "one list of ids for all users, or one list for each of the 2 users, got 3 lists"),
+        ([[3], None], "a list of ids, got None"),
+        ([3, [4]], "a list of ids, got 3"),
+        ("3", "a list of ids, got '3'"),
+        (3, "a list of ids, got 3"),
+        ({3: 4}, "a list of ids, got {3: 4}"),
     ],
 )
-def test_a_filter_of_another_form_is_refused(lists, got):
-    message = "`exclude` must be one list of ids for all users, or one list for each of the 2 users"
-    with pytest.raises(ValueError, match="^" + re.escape(f"{message}, got {got}.")):
+def test_a_filter_of_another_form_is_refused(lists, message):
+    with pytest.raises(ValueError, match="^" + re.escape(f"`exclude` must be {message}.")):
         id_lists("`exclude`", lists, 2)
 
 

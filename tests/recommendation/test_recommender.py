@@ -356,7 +356,7 @@ def make(**arguments):
         (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),
         (
             lambda fitted: fitted.recommend(["user 1"], only="item 3"),
-            "`only` must be one list of ids for all users, or one list for each of the 1 users, got 'item 3'",
+            "`only` must be a list of ids, got 'item 3'",
         ),
         (
             lambda fitted: fitted.recommend(["user 1"], only=[[], []]),

@@ -208,7 +208,7 @@ def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, tra
     [
         ("late", ["lift"], "query", "`interaction` must be 'single' for `encode`, got 'late'"),
         ("single", ["lift"], "text", "`role` must be one of .*, got 'text'"),
-        ("single", "lift", "query", "`texts` must be a list of texts, .* got 'lift'"),
+        ("single", "lift", "query", "`texts` must be a list of texts, .* got str"),
         ("single", ["lift", None], "query", "`texts` must be text without missing values, got None in row 1"),
         ("single", ["lift", 1.0], "query", "`texts` must have values of one type"),
         ("single", [1.0], "query", "`texts` must be text, got 1.0 in row 0"),

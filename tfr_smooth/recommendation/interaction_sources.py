@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth.data.reading.checks import shown
-from tfr_smooth.data.reading.ids import are_integers, plain_id
+from tfr_smooth.data.reading.ids import as_integer, plain_id
 from tfr_smooth.recommendation.ids import checked_ids, named_pair
 from tfr_smooth.recommendation.interactions import counted, from_pairs
 
@@ -33,29 +33,25 @@ class IdTable:
 
     def number(self, value: Any) -> int:
         """Returns the number of an id; raises a `ValueError` if it cannot be an id."""
-        number = self.numbers.get(value)  # of text, at once
-        if number is not None:
-            return number
-        plain = plain_id(value)
+        plain = value if isinstance(value, str) else plain_id(value)
         if plain is None:
             raise ValueError(f"the {self._name[:-1]} must be a whole number or text, got {shown(value)}")
-        number = self.numbers.get(str(plain))
-        if number is not None:
-            return number
+        if (text := str(plain)) in self.numbers:
+            return self.numbers[text]
         if plain == "":
             raise ValueError(f"the {self._name[:-1]} is empty")
         if self._fixed is not None:
             raise ValueError(f"{self._name[:-1]} {plain!r} is not in `{self._name}`")
         self._are_integers = self._are_integers and (self._from_text or not isinstance(plain, str))
-        return self.numbers.setdefault(str(plain), len(self.numbers))
+        return self.numbers.setdefault(text, len(self.numbers))
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids, ascending if they are not fixed, and the final number of each number."""
         if self._fixed is not None:
             return self._fixed, np.arange(len(self._fixed))
         ids: list[Any] = list(self.numbers)
-        if self._are_integers and are_integers(ids):
-            ids = [int(each) for each in ids]
+        if self._are_integers and None not in (integers := [as_integer(each) for each in ids]):
+            ids = integers
         order = sorted(range(len(ids)), key=ids.__getitem__)
         final = np.empty(len(ids), np.int64)
         final[order] = np.arange(len(ids))

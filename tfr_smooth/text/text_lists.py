@@ -70,7 +70,7 @@ def text_values(what: str, values: Any) -> list[Any]:
     """
     where = checks.Where(what)
     if isinstance(values, (str, Mapping)) or hasattr(values, "columns"):
-        got = checks.shown(values) if isinstance(values, str) else type(values).__name__
+        got = type(values).__name__
         raise ValueError(f"{where} must be a list of texts, or one column of a table, got {got}.")
     return _texts(where, checks.as_array(what, values)).to_pylist()
 

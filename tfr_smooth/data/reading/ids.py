@@ -59,37 +59,29 @@ def read_ids(what: str, ids: Any, *, is_text: bool | None = None, rows: bool = T
     Raises:
       ValueError: If an id is missing, a boolean, a fraction or of another type, or cannot be an integer.
     """
+    given = listed(what, ids)
+    values = given if set(map(type, given)) <= {int, str} else [plain_id(value) for value in given]
     expected = "integers or text" if is_text is None else "text" if is_text else "integers of 64 bits"
     expected += ", as the ids of the training are" * (is_text is not None)
-
-    def refuse(row: int) -> None:
-        place = f" in row {row}" * rows
-        raise ValueError(f"{what} must be {expected}, got {checks.shown(given[row])}{place}.")
-
-    given = values = listed(what, ids)
-    if not set(map(type, values)) <= {int, str}:
-        values = [plain_id(value) for value in given]
-        if None in values:
-            refuse(values.index(None))
-    if is_text is False:
-        for row, value in enumerate(values):
-            if isinstance(value, str) and not _INTEGER.fullmatch(value):
-                refuse(row)
-        values = list(map(int, values))
-    if not is_text and str not in set(map(type, values)):
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            if is_text is False:
-                refuse(next(row for row, value in enumerate(values) if not -(2**63) <= value < 2**63))
+    if is_text is None:
+        is_text = any(isinstance(value, str) or as_integer(value) is None for value in values)
+    if not is_text:
+        values = [as_integer(value) for value in values]
+    if None in values:
+        row = values.index(None)
+        raise ValueError(f"{what} must be {expected}, got {checks.shown(given[row])}{f' in row {row}' * rows}.")
+    if not is_text:
+        return np.array(values, np.int64)
     texts = np.empty(len(values), object)
     texts[:] = list(map(str, values))
     return texts
 
 
-def are_integers(texts: Iterable[str]) -> bool:
-    """Returns whether texts are all those of integers of 64 bits."""
-    return all(_INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63 for text in texts)
+def as_integer(value: Any) -> int | None:
+    """Returns an integer of 64 bits, also of its text; None for other values."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
+    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
 def listed(what: str, values: Any) -> list[Any]:
@@ -119,17 +111,12 @@ def id_lists(what: str, lists: Any, count: int) -> list[list[Any]]:
     Raises:
       ValueError: If there are lists for another number of users, or ids beside lists.
     """
-    expected = f"{what} must be one list of ids for all users, or one list for each of the {count} users"
-    if not _is_list(lists):
-        raise ValueError(f"{expected}, got {checks.shown(lists)}.")
     values = listed(what, lists)
-    nested = [_is_list(value) for value in values]
-    if not any(nested):
+    if not any(map(_is_list, values)):
         return [values]
-    if not all(nested):
-        raise ValueError(f"{expected}, got {checks.shown(values[nested.index(False)])} beside lists.")
     if len(values) != count:
-        raise ValueError(f"{expected}, got {len(values)} list{'s' * (len(values) != 1)}.")
+        expected = f"one list of ids for all users, or one list for each of the {count} users"
+        raise ValueError(f"{what} must be {expected}, got {len(values)} list{'s' * (len(values) != 1)}.")
     return [listed(what, ids) for ids in values]
 
 
