@@ -11,23 +11,28 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import json
+import os
 import re
+import signal
 import sys
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, training
-from tfr_smooth.data.reading.files import read_table
+from tfr_smooth.columns.kinds import check_names, listed
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, by_size
+from tfr_smooth.data.reading.files import by_queries, files_of, raw_tables, read_table
 from tfr_smooth.data.reading.sources import ranking
+from tfr_smooth.data.roles import Roles
 
 # By name: the package and the class, which may need optional packages.
 _ESTIMATORS = {
@@ -46,7 +51,7 @@ _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple
 _NO_FLAGS = ("path", "by_query")
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
 _ROLES = ("query", "label", "weight", "propensity", "features")
-_SCORED = 1 << 16  # documents, in whole queries, or users that are scored at once
+_USERS = 1 << 16  # for whom items are recommended at once
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status: 0, 2 after an error, which is one line on stderr, or 130 after an interruption.
     """
     command, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if argv is None:  # Unfinished files are removed then, too.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if command in ("-h", "--help"):
             print("\n".join(f"tfr-smooth {name} {about} [FLAG ..]" for name, about in _COMMANDS.items()))
@@ -149,6 +156,7 @@ def _train(arguments: Sequence[str]) -> None:
     table, model = given.pop("table"), given.pop("model")
     if not model.endswith(".keras"):
         raise ValueError(f"--model must end in '.keras', got {model!r}.")
+    _check_folder("--model", Path(model))
     fit, reading = _taken(given, cls.fit), _taken(given, *_readers(cls))
     estimator = cls(**given)  # before files are read
     makers = {"init_model": cls.load, "strategy": training.get_strategy, "items": read_table, "users": read_table}
@@ -158,67 +166,118 @@ def _train(arguments: Sequence[str]) -> None:
     part, *validation = _read(cls, paths, {**columns, **fit, **reading})
     estimator.fit(part, validation=validation[0] if validation else None, **fit)
     estimator.save(model)
+    print(f"Wrote {model}")
     if validation and not _readers(cls):  # A recommender has the items of its validation.
         print(estimator.evaluate(validation[0]))
-    print(f"Wrote {model}")
 
 
 def _score(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     recommends = bool(_readers(type(estimator)))
     parser = _Parser("score", *([estimator.recommend] if recommends else []))
-    parser.add_argument("--names", default="score,rank", help="The names of the new columns.")
+    parser.add_argument("--names", default="score,rank", help="The names of the new columns. Default: score,rank.")
     if recommends:
-        parser.add_argument("--user", default="user", help="The column of users.")
+        parser.add_argument("--user", default="user", help="The column of users. Default: user.")
+        parser.add_argument("--item", default="item", help="The name of the column of items. Default: item.")
     given = parser.parsed(arguments)
-    out, (score, rank) = Path(given["out"]), given["names"].split(",")
-    writer_class: Any = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}.get(out.suffix)
-    if writer_class is None:
+    out, paths, names = Path(given["out"]), given["table"], given["names"].split(",")
+    if out.suffix not in (".csv", ".parquet"):
         raise ValueError(f"OUT must end in .csv or .parquet, got {given['out']!r}.")
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=out.parent, prefix=".unfinished-"))
-        unfinished = stack.enter_context(_files.replacing(out))
-        writer = None
-        for table, scores, ranks in (_recommended if recommends else _scored)(estimator, given, folder):
-            if names := {score, rank} & {*table.column_names}:
-                raise ValueError(f"--names must not be columns of the table, got {names.pop()!r}.")
-            table = table.append_column(score, pa.array(scores)).append_column(rank, pa.array(ranks))
-            writer = writer or stack.enter_context(writer_class(str(unfinished), table.schema))
-            writer.write_table(table)
+    _check_folder("OUT", out)
+    if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in [given["model"], *files_of(paths)]):
+        raise ValueError(f"OUT must not be a file that is read, got {given['out']!r}.")
+    rows = raw_tables(paths)
+    first = next(rows)
+    columns = [given["user"], given["item"]] if recommends else first.column_names
+    if len({*columns}) < len(columns):
+        raise ValueError(f"--user and --item must be different, got {given['user']!r} for both.")
+    if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
+        expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
+        raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
+    if recommends:
+        parts = _recommended(estimator, given, names)
+    else:
+        if out.suffix == ".csv":
+            _csv_lines(first.slice(0, 0))  # which checks the types
+        parts = _scored(estimator, paths, names, itertools.chain([first], rows))
+    with _files.replacing(out) as unfinished:
+        (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts)
     print(f"Wrote {out}")
 
 
-def _scored(estimator: Any, given: dict[str, Any], cache_dir: str) -> Iterator[tuple[pa.Table, Any, Any]]:
-    """Yields rows of whole queries, their scores and their ranks."""
-    lists = _lists(given["table"], {**_columns(estimator), "label": None}, cache_dir=cache_dir)
-    blocks = np.flatnonzero(np.diff(lists.starts[1:] // _SCORED)) + 1
-    for queries in np.split(np.arange(len(lists)), blocks):
-        part = lists.take(queries)
-        table = part.table
+def _scored(estimator: Any, paths: Any, names: Sequence[str], rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yields the rows of files as they are, with their scores and ranks."""
+    first = next(rows)
+    roles = _roles(estimator, first.column_names)
+
+    def scored(table: pa.Table) -> pa.Table:
         scores = estimator.predict(table)
-        order, ranks = ranking(part, scores)
-        yield table, scores, ranks[np.argsort(order)]
-        lists.release()
+        lists = data.Lists.of_columns(table, Roles(query=roles["query"]))
+        order, ranks = ranking(lists, scores[lists.rows])
+        return pa.table([scores, ranks[np.argsort(lists.rows[order])]], names=[*names])
+
+    columns, place = by_queries(paths, scored, query=roles["query"], features=roles.get("features")), 0
+    for table in itertools.chain([first], rows):
+        for name, column in zip(names, columns.slice(place, len(table)).columns, strict=True):
+            table = table.append_column(name, column)
+        place += len(table)
+        yield table
 
 
-def _recommended(estimator: Any, given: dict[str, Any], cache_dir: str) -> Iterator[tuple[pa.Table, Any, Any]]:
-    """Yields users and items, their scores and their ranks."""
+def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yields users with their items, scores and ranks."""
     name, table, options = given["user"], read_table(given["table"]), _taken(given, estimator.recommend)
     users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
-    for start in range(0, len(users), _SCORED):
-        some = users.slice(start, _SCORED)
+    for start in range(0, len(users), _USERS):
+        some = users.slice(start, _USERS)
         top = estimator.recommend(some.to_pylist(), **options)
         rows, places = np.nonzero(np.isfinite(top.scores))
-        found = {name: some.take(pa.array(rows)), "item": np.asarray(top.items)[rows, places]}
-        yield pa.table(found), np.asarray(top.scores)[rows, places], places + 1
+        found = [some.take(pa.array(rows)), *(np.asarray(part)[rows, places] for part in (top.items, top.scores))]
+        yield pa.table([*found, places + 1], names=[name, given["item"], *names])
+
+
+def _write_csv(path: Path, parts: Iterable[pa.Table]) -> None:
+    with open(path, "w", encoding="utf8", newline="") as file:
+        for number, part in enumerate(parts):
+            if number == 0:
+                file.write(_csv_lines(pa.table([[name] for name in part.column_names], names=part.column_names)))
+            file.write(_csv_lines(part))
+
+
+def _csv_lines(table: pa.Table) -> str:
+    """Returns the lines of rows, in which only cells with separators have quotes."""
+    cells = []
+    empty, quote, comma = (pa.scalar(text, pa.large_string()) for text in ("", '"', ","))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            texts = column.cast(pa.large_string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
+            raise ValueError(f"OUT must be {expected}.") from None
+        quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
+        cells.append(pc.fill_null(pc.if_else(pc.match_substring_regex(texts, '[",\r\n]'), quoted, texts), empty))
+    return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, comma).to_pylist())
+
+
+def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
+    with contextlib.ExitStack() as stack:
+        writer = None
+        for some in by_size(parts, BATCH_BYTES, lambda part: part.nbytes):  # a row group
+            table = pa.concat_tables(some)
+            writer = writer or stack.enter_context(parquet.ParquetWriter(path, table.schema))
+            writer.write_table(table)
 
 
 def _evaluate(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     cls = type(estimator)
     given = _Parser("evaluate", estimator.evaluate, *_readers(cls)).parsed(arguments)
-    options = _taken(given, estimator.evaluate)
-    (part,) = _read(cls, [given["table"]], {**_columns(estimator), **given})
+    options, paths = _taken(given, estimator.evaluate), given.pop("table")
+    if not _readers(cls):
+        given = _roles(estimator, next(raw_tables(paths)).column_names, "label")
+        if given.get("features") and options.get("by") is not None:
+            given["features"] = [*dict.fromkeys([*given["features"], options["by"]])]
+    (part,) = _read(cls, [paths], given)
     print(estimator.evaluate(part, **options))
 
 
@@ -246,10 +305,24 @@ def _loaded(arguments: Sequence[str]) -> Any:
     return _class(*next(place for place in _ESTIMATORS.values() if place[1] == name)).load(path)
 
 
-def _columns(estimator: Any) -> dict[str, Any]:
-    """Returns the columns of a ranker by role; none for a recommender."""
-    roles = estimator._schema.roles if isinstance(estimator, Ranker) else getattr(estimator, "columns_", {})
-    return dict(roles)
+def _roles(estimator: Any, names: Sequence[str], *others: str) -> dict[str, Any]:
+    """Returns the columns that a fitted ranker needs of those of a table: the query, the features and other roles."""
+    if isinstance(estimator, Ranker):
+        known, layer, features = estimator._schema.roles, estimator.features_, None
+        if not layer.stacked:
+            check_names(names, layer.columns)
+            features = [column.name for column in layer.columns]
+    else:
+        known, features = estimator.columns_, [estimator.columns_["query"], estimator.columns_["text"]]
+    query = known.get("query_id") if known.get("query_id") in names else known.get("query")
+    if query is None:
+        raise ValueError("MODEL must have a column of queries, got a model that was trained without.")
+    return {"query": query, "features": features, **{role: known.get(role) for role in others}}
+
+
+def _check_folder(argument: str, path: Path) -> None:
+    if not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise ValueError(f"{argument} must be a file in a folder that can be written, got {str(path)!r}.")
 
 
 def _readers(cls: type) -> list[Callable[..., Any]]:
@@ -262,13 +335,18 @@ def _read(cls: type, paths: Sequence[Any], columns: dict[str, Any]) -> Sequence[
     for from_tables in _readers(cls):
         parts = from_tables(*map(read_table, paths), **_taken(dict(columns), from_tables))
         return parts if len(paths) > 1 else [parts]
-    return [_lists(path, columns).table for path in paths]
+    tables = [_table(paths[0], columns)]
+    for path in paths[1:]:  # Validation has no weights, and labels if it has no propensities.
+        names = next(raw_tables(path)).column_names
+        propensity = columns.get("propensity") if columns.get("propensity") in names else None
+        tables.append(_table(path, {**columns, "weight": None, "propensity": propensity}))
+    return tables
 
 
-def _lists(paths: Any, columns: dict[str, Any], **options: Any) -> data.Lists:
-    """Returns the lists of files, given the columns by role."""
+def _table(paths: Any, columns: dict[str, Any]) -> pa.Table:
+    """Returns the rows of files, mapped into memory, given the columns by role."""
     roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
     roles["query"] = columns.get("query_id") or columns.get("query")
     if roles["query"] is None:
         raise ValueError("--query must be the column of queries, got none.")
-    return data.read_files(paths, **{"label": None, **roles}, **options)
+    return data.read_files(paths, **{"label": None, **roles}).table

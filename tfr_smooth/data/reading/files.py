@@ -18,7 +18,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, csv_types, json_lines
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
 from tfr_smooth.data.roles import RoleNames, Roles
 
@@ -130,6 +130,57 @@ def read_table(paths: FilePattern) -> pa.Table:
             return pa.concat_tables(_parts(files, types, [*types], lambda table, where: table))
         except csv_types.WiderError as error:
             types.update(error.args[0])
+
+
+def files_of(paths: FilePattern) -> list[str]:
+    """Returns the files of paths, patterns and folders."""
+    return _dataset(paths, None).files
+
+
+def raw_tables(paths: FilePattern) -> Iterator[pa.Table]:
+    """Yields the rows of files in their order, with all columns, and the cells of CSV files as text."""
+    files = _dataset(paths, None)
+    types = _types(files)
+    if files.format.default_extname == "csv":
+        types = dict.fromkeys(types, pa.string())
+    metadata = files.schema.metadata  # such as the index of pandas
+    return _parts(files, types, [*types], lambda table, where: table.replace_schema_metadata(metadata))
+
+
+def by_queries(
+    paths: FilePattern, function: Callable[[pa.Table], pa.Table], *, query: str, features: Sequence[str] | None
+) -> pa.Table:
+    """Returns what a function gives for the rows of files, in their order.
+
+    The rows are read in parts of whole queries, or all at once if those of a query are not together.
+
+    Args:
+      paths: As for `read_files`.
+      function: Takes checked rows, with the query and the features, and returns as many.
+      query: The column of query ids.
+      features: The feature columns, or None for all.
+
+    Raises:
+      ValueError: As for `read_files`.
+    """
+    files = _dataset(paths, None)
+    types = _types(files)
+    roles = Roles.of(list(filter(None, types)), query=query, label=None, features=features)
+    if files.format.default_extname == "csv":
+        types[query] = csv_types.ID
+    together = True
+    while True:
+        source = _Source(files, types, roles, False)
+        try:
+            if not together:
+                return function(pa.concat_tables(_tables(source)))
+            parts = whole_queries(_streamed(source), query)
+            return pa.concat_tables(function(pa.Table.from_batches([part])) for part in parts)
+        except csv_types.WiderError as error:
+            types.update(error.args[0])
+        except _NotTogetherError as error:
+            _check_memory(files, query, *error.args)
+            together = False
 
 
 class _Source(NamedTuple):
