@@ -254,8 +254,10 @@ def _csv_lines(table: pa.Table) -> str:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
             raise ValueError(f"OUT must be {expected}.") from None
-        quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
-        cells.append(pc.fill_null(pc.if_else(pc.match_substring_regex(texts, '[",\r\n]'), quoted, texts), empty))
+        if any(mark in b"".join(chunk.buffers()[2] or b"" for chunk in texts.chunks) for mark in b'",\r\n'):
+            quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
+            texts = pc.if_else(pc.match_substring_regex(texts, '[",\\r\\n]'), quoted, texts)
+        cells.append(pc.fill_null(texts, empty))
     return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, comma).to_pylist())
 
 
