@@ -92,10 +92,10 @@ def test_an_error_leaves_no_unfinished_output(model, folder, capsys, monkeypatch
     (tmp_path / "out.csv").write_text("before")
     lines, calls = command_line._csv_lines, itertools.count()
 
-    def failing(table):
+    def failing(*arguments):
         if next(calls) == 2:  # after the check of the types and the header
             raise OSError("disk")
-        return lines(table)
+        return lines(*arguments)
 
     monkeypatch.setattr(command_line, "_csv_lines", failing)
     status, _, errors = run(capsys, "score", model, folder / "new.jsonl", tmp_path / "out.csv")
@@ -273,11 +273,11 @@ def test_a_terminated_score_leaves_nothing(model, folder, monkeypatch, tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     lines, calls = command_line._csv_lines, itertools.count()
 
-    def interrupted(table):
+    def interrupted(*arguments):
         if next(calls) == 2:  # after the check of the types and the header
             assert [path.name[:11] for path in tmp_path.iterdir() if path.is_file()] == [".unfinished"]
             os.kill(os.getpid(), signal.SIGTERM)
-        return lines(table)
+        return lines(*arguments)
 
     monkeypatch.setattr(command_line, "_csv_lines", interrupted)
     arguments = ["score", str(model), str(folder / "new.jsonl"), str(tmp_path / "out.csv")]
@@ -302,12 +302,12 @@ def test_the_next_score_removes_what_a_killed_one_left(model, folder, tmp_path):
         from tfr_smooth import command_line
         lines, calls = command_line._csv_lines, itertools.count()
         kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
-        command_line._csv_lines = lambda table: kill() if next(calls) == 2 else lines(table)
+        command_line._csv_lines = lambda *given: kill() if next(calls) == 2 else lines(*given)
         command_line.main({arguments!r})
     """
     done = helpers.run_python("-c", textwrap.dedent(killed), TMPDIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [path.parent for path in tmp_path.rglob("*") if path.is_file()] == [out.parent]
+    assert [path.name[:11] for path in out.parent.iterdir()] == [".unfinished"] and not [*tmp_path.rglob("*.arrow")]
     assert command_line.main(arguments) == 0
     assert [*out.parent.iterdir()] == [out]
 

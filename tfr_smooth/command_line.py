@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -28,10 +29,12 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, training
-from tfr_smooth.columns.kinds import check_names, listed
+from tfr_smooth.columns.kinds import check_names, listed, types_of_kinds
+from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, by_size
 from tfr_smooth.data.reading.files import by_queries, files_of, raw_tables, read_table
 from tfr_smooth.data.reading.sources import ranking
+from tfr_smooth.data.reading.value_types import TYPES, Reading
 from tfr_smooth.data.roles import Roles
 
 # By name: the package and the class, which may need optional packages.
@@ -49,8 +52,9 @@ _COMMANDS = {
 _FILES = ("validation", "items", "users", "init_model", "strategy")  # arguments of `fit` that flags name
 _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple))\b")  # annotations of other flags
 _NO_FLAGS = ("path", "by_query")
+_READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
-_ROLES = ("query", "label", "weight", "propensity", "features")
+_ROLES = ("label", "weight", "propensity", "features")
 _USERS = 1 << 16  # for whom items are recommended at once
 
 
@@ -93,6 +97,8 @@ class _Parser(argparse.ArgumentParser):
         for function in functions:
             about = dict(_ARGUMENT.findall(inspect.getdoc(function) or ""))
             for name, parameter in inspect.signature(function).parameters.items():
+                if function is data.read_files and name not in _READING:
+                    continue
                 is_file = function.__name__ == "fit" and name in _FILES
                 annotation, default = "str" if is_file else str(parameter.annotation), parameter.default
                 if name not in _NO_FLAGS and _PLAIN.match(annotation):
@@ -148,7 +154,7 @@ def _train(arguments: Sequence[str]) -> None:
     first.add_argument("--estimator", default="ranker")
     chosen = first.parse_known_args(arguments)[0].estimator
     cls = _class(*_ESTIMATORS[_arguments.choice("--estimator", chosen, tuple(_ESTIMATORS))])
-    parser = _Parser("train", cls, cls.fit, *_readers(cls))
+    parser = _Parser("train", cls, cls.fit, *_readers(cls), data.read_files)
     parser.add_argument("--estimator", help="ranker (default), recommender or text.")
     parser.add_argument("--model", required=True, help="The file to write, which ends in .keras.")
     given = parser.parsed(arguments)
@@ -157,36 +163,60 @@ def _train(arguments: Sequence[str]) -> None:
     if not model.endswith(".keras"):
         raise ValueError(f"--model must end in '.keras', got {model!r}.")
     _check_folder("--model", Path(model))
-    fit, reading = _taken(given, cls.fit), _taken(given, *_readers(cls))
+    fit, reading, ids = _taken(given, cls.fit), Reading(**_taken(given, Reading)), _taken(given, *_readers(cls))
     estimator = cls(**given)  # before files are read
-    makers = {"init_model": cls.load, "strategy": training.get_strategy, "items": read_table, "users": read_table}
+    makers = {"init_model": cls.load, "strategy": training.get_strategy}
     fit |= {name: make(fit[name]) for name, make in makers.items() if name in fit}
-    columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()}
+    types = getattr(fit.get("init_model"), "types_", types_of_kinds(given.get("kinds") or {}))
+    reading = _with_types(reading, types)
+    fit |= {name: read_table(fit[name], reading) for name in ("items", "users") if name in fit}
     paths = [table, *([fit.pop("validation")] if "validation" in fit else [])]
-    part, *validation = _read(cls, paths, {**columns, **fit, **reading})
+    if ids:
+        parts = _readers(cls)[0](*(read_table(path, reading) for path in paths), **ids)
+        part, *validation = parts if len(paths) > 1 else [parts]
+    else:
+        part, *validation = _ranked(cls, paths, fit, reading)
     estimator.fit(part, validation=validation[0] if validation else None, **fit)
     estimator.save(model)
     print(f"Wrote {model}")
-    if validation and not _readers(cls):  # A recommender has the items of its validation.
+    if validation and not ids:  # A recommender has the items of its validation.
         print(estimator.evaluate(validation[0]))
+
+
+def _ranked(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading) -> Iterator[pa.Table]:
+    """Yields the rows of the training files, mapped into memory, and of other ones, which are read by their types."""
+    columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()} | fit
+    query = columns.get("query_id") or columns["query"]
+    if query is None:
+        raise ValueError("--query must be the column of queries, got none.")
+    if "text" in columns:
+        reading = _with_types(reading, dict.fromkeys((columns["query"], columns["text"]), "text"))
+    roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
+    part = data.read_files(paths[0], query=query, **{"label": None, **roles}, **dataclasses.asdict(reading)).table
+    yield part
+    types = {field.name: value_type(field.type) for field in part.schema if field.name != query}
+    reading = _with_types(reading, {name: kind for name, kind in types.items() if kind in TYPES})
+    yield from (read_table(path, reading, [query]) for path in paths[1:])
 
 
 def _score(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     recommends = bool(_readers(type(estimator)))
-    parser = _Parser("score", *([estimator.recommend] if recommends else []))
+    parser = _Parser("score", *([estimator.recommend] if recommends else []), data.read_files)
     parser.add_argument("--names", default="score,rank", help="The names of the new columns. Default: score,rank.")
     if recommends:
         parser.add_argument("--user", default="user", help="The column of users. Default: user.")
         parser.add_argument("--item", default="item", help="The name of the column of items. Default: item.")
     given = parser.parsed(arguments)
+    reading = _reading(estimator, given)
     out, paths, names = Path(given["out"]), given["table"], given["names"].split(",")
     if out.suffix not in (".csv", ".parquet"):
         raise ValueError(f"OUT must end in .csv or .parquet, got {given['out']!r}.")
     _check_folder("OUT", out)
-    if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in [given["model"], *files_of(paths)]):
+    read = [given["model"], *files_of(paths, reading)]
+    if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in read):
         raise ValueError(f"OUT must not be a file that is read, got {given['out']!r}.")
-    rows = raw_tables(paths)
+    rows = raw_tables(paths, reading)
     first = next(rows)
     columns = [given["user"], given["item"]] if recommends else first.column_names
     if len({*columns}) < len(columns):
@@ -195,28 +225,38 @@ def _score(arguments: Sequence[str]) -> None:
         expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
         raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
     if recommends:
-        parts = _recommended(estimator, given, names)
+        parts = _recommended(estimator, given, names, reading)
     else:
         if out.suffix == ".csv":
-            _csv_lines(first.slice(0, 0))  # which checks the types
-        parts = _scored(estimator, paths, names, itertools.chain([first], rows))
+            _csv_lines(first.slice(0, 0), reading)  # which checks the types
+        parts = _scored(estimator, paths, names, reading, itertools.chain([first], rows))
     with _files.replacing(out) as unfinished:
-        (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts)
+        (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts, reading)
     print(f"Wrote {out}")
 
 
-def _scored(estimator: Any, paths: Any, names: Sequence[str], rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _scored(
+    estimator: Any, paths: Any, names: Sequence[str], reading: Reading, rows: Iterator[pa.Table]
+) -> Iterator[pa.Table]:
     """Yields the rows of files as they are, with their scores and ranks."""
     first = next(rows)
-    roles = _roles(estimator, first.column_names)
+    roles, features = _roles(estimator), None
+    query = roles["query_id"] if roles.get("query_id") in first.column_names else roles.get("query")
+    if query is None:
+        raise ValueError("MODEL must have a column of queries, got one that was trained without.")
+    if "text" in roles:
+        features = [roles["query"], roles["text"]]
+    elif not estimator.features_.stacked:
+        check_names(first.column_names, estimator.features_.columns)
+        features = [column.name for column in estimator.features_.columns]
 
     def scored(table: pa.Table) -> pa.Table:
         scores = estimator.predict(table)
-        lists = data.Lists.of_columns(table, Roles(query=roles["query"]))
+        lists = data.Lists.of_columns(table, Roles(query=query))
         order, ranks = ranking(lists, scores[lists.rows])
         return pa.table([scores, ranks[np.argsort(lists.rows[order])]], names=[*names])
 
-    columns, place = by_queries(paths, scored, query=roles["query"], features=roles.get("features")), 0
+    columns, place = by_queries(paths, reading, scored, query=query, features=features), 0
     for table in itertools.chain([first], rows):
         for name, column in zip(names, columns.slice(place, len(table)).columns, strict=True):
             table = table.append_column(name, column)
@@ -224,9 +264,9 @@ def _scored(estimator: Any, paths: Any, names: Sequence[str], rows: Iterator[pa.
         yield table
 
 
-def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str]) -> Iterator[pa.Table]:
+def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
     """Yields users with their items, scores and ranks."""
-    name, table, options = given["user"], read_table(given["table"]), _taken(given, estimator.recommend)
+    name, table, options = given["user"], read_table(given["table"], reading), _taken(given, estimator.recommend)
     users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
     for start in range(0, len(users), _USERS):
         some = users.slice(start, _USERS)
@@ -236,32 +276,35 @@ def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str]) ->
         yield pa.table([*found, places + 1], names=[name, given["item"], *names])
 
 
-def _write_csv(path: Path, parts: Iterable[pa.Table]) -> None:
-    with open(path, "w", encoding="utf8", newline="") as file:
+def _write_csv(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
+    with open(path, "w", encoding=reading.encoding, newline="") as file:
         for number, part in enumerate(parts):
             if number == 0:
-                file.write(_csv_lines(pa.table([[name] for name in part.column_names], names=part.column_names)))
-            file.write(_csv_lines(part))
+                file.write(_csv_lines(pa.table({name: [name] for name in part.column_names}), reading))
+            file.write(_csv_lines(part, reading))
 
 
-def _csv_lines(table: pa.Table) -> str:
+def _csv_lines(table: pa.Table, reading: Reading) -> str:
     """Returns the lines of rows, in which only cells with separators have quotes."""
-    cells = []
-    empty, quote, comma = (pa.scalar(text, pa.large_string()) for text in ("", '"', ","))
+    cells, marks = [], f'"\r\n{reading.delimiter or ","}'
+    empty, quote, delimiter = (pa.scalar(text, pa.large_string()) for text in ("", '"', reading.delimiter or ","))
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             texts = column.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
             raise ValueError(f"OUT must be {expected}.") from None
-        if any(mark in b"".join(chunk.buffers()[2] or b"" for chunk in texts.chunks) for mark in b'",\r\n'):
+        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+            texts = pc.replace_substring(texts, ".", reading.decimal)
+        content = b"".join(chunk.buffers()[2] or b"" for chunk in texts.chunks)
+        if any(mark in content for mark in marks.encode()):
             quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
-            texts = pc.if_else(pc.match_substring_regex(texts, '[",\\r\\n]'), quoted, texts)
+            texts = pc.if_else(pc.match_substring_regex(texts, f"[{re.escape(marks)}]"), quoted, texts)
         cells.append(pc.fill_null(texts, empty))
-    return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, comma).to_pylist())
+    return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, delimiter).to_pylist())
 
 
-def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
+def _write_parquet(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
     with contextlib.ExitStack() as stack:
         writer = None
         for some in by_size(parts, BATCH_BYTES, lambda part: part.nbytes):  # a row group
@@ -272,14 +315,14 @@ def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
 
 def _evaluate(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
-    cls = type(estimator)
-    given = _Parser("evaluate", estimator.evaluate, *_readers(cls)).parsed(arguments)
-    options, paths = _taken(given, estimator.evaluate), given.pop("table")
-    if not _readers(cls):
-        given = _roles(estimator, next(raw_tables(paths)).column_names, "label")
-        if given.get("features") and options.get("by") is not None:
-            given["features"] = [*dict.fromkeys([*given["features"], options["by"]])]
-    (part,) = _read(cls, [paths], given)
+    readers = _readers(type(estimator))
+    given = _Parser("evaluate", estimator.evaluate, *readers, data.read_files).parsed(arguments)
+    options = _taken(given, estimator.evaluate)
+    roles = {} if readers else _roles(estimator)
+    ids = [name for role in ("query", "query_id") if (name := roles.get(role)) is not None]
+    part = read_table(given["table"], _reading(estimator, given), ids)
+    for from_table in readers:
+        part = from_table(part, **_taken(given, from_table))
     print(estimator.evaluate(part, **options))
 
 
@@ -307,19 +350,9 @@ def _loaded(arguments: Sequence[str]) -> Any:
     return _class(*next(place for place in _ESTIMATORS.values() if place[1] == name)).load(path)
 
 
-def _roles(estimator: Any, names: Sequence[str], *others: str) -> dict[str, Any]:
-    """Returns the columns that a fitted ranker needs of those of a table: the query, the features and other roles."""
-    if isinstance(estimator, Ranker):
-        known, layer, features = estimator._schema.roles, estimator.features_, None
-        if not layer.stacked:
-            check_names(names, layer.columns)
-            features = [column.name for column in layer.columns]
-    else:
-        known, features = estimator.columns_, [estimator.columns_["query"], estimator.columns_["text"]]
-    query = known.get("query_id") if known.get("query_id") in names else known.get("query")
-    if query is None:
-        raise ValueError("MODEL must have a column of queries, got a model that was trained without.")
-    return {"query": query, "features": features, **{role: known.get(role) for role in others}}
+def _roles(estimator: Any) -> dict[str, Any]:
+    """Returns the columns of a fitted ranker by role."""
+    return dict(estimator._schema.roles if isinstance(estimator, Ranker) else estimator.columns_)
 
 
 def _check_folder(argument: str, path: Path) -> None:
@@ -332,23 +365,18 @@ def _readers(cls: type) -> list[Callable[..., Any]]:
     return [_class("tfr_smooth.recommendation", "from_dataframe")] if cls.__name__ == "Recommender" else []
 
 
-def _read(cls: type, paths: Sequence[Any], columns: dict[str, Any]) -> Sequence[Any]:
-    """Returns what an estimator takes of each path: a table, or interactions."""
-    for from_tables in _readers(cls):
-        parts = from_tables(*map(read_table, paths), **_taken(dict(columns), from_tables))
-        return parts if len(paths) > 1 else [parts]
-    tables = [_table(paths[0], columns)]
-    for path in paths[1:]:  # Validation has no weights, and labels if it has no propensities.
-        names = next(raw_tables(path)).column_names
-        propensity = columns.get("propensity") if columns.get("propensity") in names else None
-        tables.append(_table(path, {**columns, "weight": None, "propensity": propensity}))
-    return tables
+def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
+    """Returns the same way of reading with the types of further columns."""
+    return dataclasses.replace(reading, types={**types, **reading.types})
 
 
-def _table(paths: Any, columns: dict[str, Any]) -> pa.Table:
-    """Returns the rows of files, mapped into memory, given the columns by role."""
-    roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
-    roles["query"] = columns.get("query_id") or columns.get("query")
-    if roles["query"] is None:
-        raise ValueError("--query must be the column of queries, got none.")
-    return data.read_files(paths, **{"label": None, **roles}).table
+def _reading(estimator: Any, given: dict[str, Any]) -> Reading:
+    """Returns how the user wrote values, with the types that a fitted estimator knows."""
+    if isinstance(estimator, Ranker):
+        types = estimator.types_
+    elif _readers(type(estimator)):
+        pairs = zip(("user", "item"), (estimator.interactions_.user_ids, estimator.interactions_.item_ids), strict=True)
+        types = {given[role]: "text" for role, ids in pairs if ids.dtype == object}
+    else:
+        types = dict.fromkeys((estimator.columns_["query"], estimator.columns_["text"]), "text")
+    return _with_types(Reading(**_taken(given, Reading)), types)

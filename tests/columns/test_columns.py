@@ -237,18 +237,18 @@ RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": 
 DAY = f"{pa.array(RIGHT['day'])[0].as_py()!r} in row 0."
 BAD_VALUES = {
     "price": [
-        (["1.5", "2"], "numbers", "'1.5' in row 0."),
+        (["1.5", "cheap"], "numbers", "'cheap' in row 1."),
         (RIGHT["day"], "numbers", DAY),
         ([1.5, np.inf], "finite float32 numbers or missing", "inf in row 1."),
     ],
     "new": [
-        (["yes", "no"], "booleans", "'yes' in row 0."),
-        ([1, 2], "booleans", "2 in row 1."),
-        ([None, 0.5], "booleans", "0.5 in row 1."),
+        (["true", "yes"], "booleans: true and false, or 1 and 0", "'yes' in row 1."),
+        ([1, 2], "booleans: true and false, or 1 and 0", "2 in row 1."),
+        ([None, 0.5], "booleans: true and false, or 1 and 0", "0.5 in row 1."),
     ],
     "brand": [(RIGHT["day"], "text, numbers or booleans", DAY)],
     "day": [
-        ([20240101, 20240102], "dates", "20240101 in row 0."),
+        ([20240101, 20240102], "dates as in ISO 8601, such as 2026-11-27", "20240101 in row 0."),
     ],
 }
 

@@ -14,6 +14,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.data.column_values import is_text
 from tfr_smooth.data.reading.checks import Where, id_text, shown
+from tfr_smooth.data.reading.value_types import as_type
 
 MOST_CODES = 64  # values of a set, or words and word pairs of a text
 _DECIMALS = r"^([+-]?\d+)\.0+$"
@@ -47,6 +48,17 @@ class SplitColumn(Column):
         """Returns the values as text, the same for all types of a value."""
         return whole(values) if is_text(values.type) else id_text(where, values)
 
+    @property
+    def reads(self) -> str:
+        """The type "text" for texts, and "id" for other values, which `as_trained` converts."""
+        return "text" if self.type == "text" else "id"
+
+    def as_trained(self, where: Where, values: Any) -> Any:
+        """Returns the values in the type of the training: numbers may be written with a fraction of zeros."""
+        if self.type == "number":
+            return whole(values, r"(\.\d*[1-9])0+$") if is_text(values.type) else as_type(where, values, "number")
+        return as_type(where, values, "boolean" if self.type == "boolean" else self.reads)
+
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the parts [values, (parts)] of strings [values]; empty ones mean nothing."""
         return tf.RaggedTensor.from_tensor(whole_strings(values)[:, tf.newaxis])
@@ -56,10 +68,15 @@ class SplitColumn(Column):
         return DistinctValues.of(values, self.split)
 
 
-def whole(texts: Any) -> Any:
-    """Returns Arrow texts in which whole numbers have no decimals: "7.0" is the id 7 of a column with missing ids."""
-    has_decimals = pc.any(pc.match_substring_regex(texts, _DECIMALS)).as_py()
-    return pc.replace_substring_regex(texts, _DECIMALS, r"\1") if has_decimals else texts
+def whole(texts: Any, pattern: str = _DECIMALS) -> Any:
+    """Returns Arrow texts in which whole numbers have no decimals: "7.0" is the id 7 of a column with missing ids.
+
+    Args:
+      texts: The texts.
+      pattern: What is replaced by its first group.
+    """
+    has_decimals = pc.any(pc.match_substring_regex(texts, pattern)).as_py()
+    return pc.replace_substring_regex(texts, pattern, r"\1") if has_decimals else texts
 
 
 def whole_strings(values: tf.Tensor) -> tf.Tensor:

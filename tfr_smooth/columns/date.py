@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
@@ -15,10 +14,10 @@ from tfr_smooth.columns.kinds import Column, TrainingValues
 from tfr_smooth.columns.number import mean_of
 from tfr_smooth.data import column_values
 from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_dates
 
 _SECONDS_PER_DAY = 86400.0
-_SAMPLED = 2**12  # texts that are parsed first: most texts are no dates
-_ZONE = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+_SAMPLED = 2**12  # texts that are parsed first
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +28,7 @@ class Date(Column):
       name: The name in the table, not empty.
       has_missing: Whether values were missing in training. If so, a second feature indicates this.
       fill: The mean of the known dates in training, in days since 1970-01-01 UTC, which replaces missing ones.
+      format: The format of dates in text, as of `strptime`; "" for ISO 8601.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -40,6 +40,7 @@ class Date(Column):
     """
 
     fill: float = 0.0
+    format: str = ""
 
     kind = "date"
     contains = "dates"
@@ -60,28 +61,28 @@ class Date(Column):
         """Returns whether these are dates, or all texts are."""
         if values.column.type not in (pa.string(), pa.large_string()):
             return cls.contains
-        try:
-            for texts in (values.known[:_SAMPLED], values.known):
-                _parsed(texts)
-        except pa.ArrowInvalid:
-            return ""
-        return "texts that are all dates"
+        return "texts that are all dates" if are_dates(values.known) else ""
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Date:
         """Returns the column of training values."""
-        return cls(name=values.name, fill=mean_of(values) / _SECONDS_PER_DAY, has_missing=values.has_missing)
+        fill = mean_of(values) / _SECONDS_PER_DAY
+        return cls(name=values.name, fill=fill, has_missing=values.has_missing, format=values.option or "")
 
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
-        """Returns dates, also those written in text as in ISO 8601, such as 2026-11-27 or 2026-11-27T08:30:00Z."""
-        if not column_values.is_text(values.type):
-            return values
-        try:
-            return _parsed(values)
-        except pa.ArrowInvalid as error:
-            expected = "dates as in ISO 8601, such as 2026-11-27, for the kind 'date': parse other texts before"
-            raise ValueError(f"{where} must be {expected}; {error}.") from None
+        """Returns dates, also those written in text: in the format that is the option, or as in ISO 8601."""
+        return parsed_dates(where, values, option or "") if column_values.is_text(values.type) else values
+
+    @property
+    def option(self) -> str:
+        """The format."""
+        return self.format
+
+    @property
+    def reads(self) -> str:
+        """The kind, with the format."""
+        return f"date:{self.format}" if self.format else "date"
 
     @property
     def width(self) -> int:
@@ -107,13 +108,14 @@ class Date(Column):
         return f"seconds since 1970-01-01 UTC; {self.missing_value} is missing"
 
 
-def _parsed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns the dates of texts in ISO 8601, in UTC if they have no time zone; "" is missing."""
-    texts = pc.utf8_trim_whitespace(column_values.without(texts, pc.equal(texts, "")))
-    texts = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
-    has_zone, days = pc.match_substring_regex(texts, _ZONE), pa.timestamp("us")
-    zoned = column_values.without(texts, pc.invert(has_zone)).cast(pa.timestamp("us", "UTC")).cast(days)
-    return pc.coalesce(zoned, column_values.without(texts, has_zone).cast(days))
+def are_dates(texts: pa.ChunkedArray) -> bool:
+    """Returns whether all texts are dates in ISO 8601."""
+    try:
+        for part in (texts[:_SAMPLED], texts):  # most texts are no dates
+            dates = iso_dates(known_words(part))
+    except pa.ArrowInvalid:
+        return False
+    return dates.null_count < len(dates)
 
 
 def with_flag(features: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:

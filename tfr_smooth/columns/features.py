@@ -158,6 +158,11 @@ class TableFeatures(tf.keras.layers.Layer):
         return (*names, *self.list_ranks)
 
     @property
+    def types(self) -> dict[str, str]:
+        """The types of the columns, by which `data.read_files` reads other files as those of the training."""
+        return {column.name: column.reads for column in self._columns}
+
+    @property
     def matches(self) -> tuple[str, ...]:
         """The names of the pairs of columns that are compared."""
         return tuple(match.name for match in self._matches)
@@ -245,7 +250,7 @@ class TableFeatures(tf.keras.layers.Layer):
             if lists.num_features != len(self._columns):
                 raise ValueError(f"`X` must have {len(self._columns)} features, got {lists.num_features}.")
             return lists
-        raw = raw_table(lists.source, self._columns, self.summaries)
+        raw = raw_table(lists.source, self._columns)
         roles = dataclasses.replace(lists.roles, features=tuple(raw.column_names))
         return lists.replace(roles, dict(zip(raw.column_names, raw.columns, strict=True)))
 

@@ -56,9 +56,14 @@ class Id(Coded):
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns integers as text, also those that are floats because some are missing."""
+        if pa.types.is_decimal(values.type):
+            refuse_where(pc.not_equal(values, pc.round(values)), where, "integers as ids", values)
         if pa.types.is_floating(values.type):
             numbers = without(values, pc.is_nan(values))
             refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", values)
+            most = 2.0 ** (53 if values.type == pa.float64() else 24)
+            expected = f"ids, which {values.type} has only up to {most:.0f}: pass integers or text"
+            refuse_where(pc.greater(pc.abs(numbers), most), where, expected, values)
         return super().raw(where, values, option)
 
     @property

@@ -17,8 +17,9 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.summary import ColumnSummary
-from tfr_smooth.data import column_values
-from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length, warn
+from tfr_smooth.data.column_values import value_type
+from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length
+from tfr_smooth.data.reading.value_types import as_type
 
 KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
 _MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
@@ -28,27 +29,6 @@ _COUNTED = 2**16  # rows whose different numbers are counted
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LETTERS = 3.0  # of these scripts, for each word; names of people and places have fewer
 _ID_NAME = r"(^|[\W_])(id|uid|uuid|guid|sku|asin|isbn|ean|gtin|upc)$"  # of a name in small letters
-_FORMATTED = frozenset({"number", "boolean", "text"})  # types in which the same values may be written differently
-
-
-def value_type(values: pa.DataType) -> str:
-    """Returns the type of the values of a column of `Lists`: "number", "boolean", "text", "date", "vector" or "set".
-
-    Args:
-      values: The Arrow type.
-
-    Returns:
-      The type; "" for others.
-    """
-    if column_values.is_number(values):
-        return "boolean" if pa.types.is_boolean(values) else "number"
-    if column_values.is_date(values):
-        return "date"
-    if column_values.is_set(values):
-        return "set"
-    if pa.types.is_fixed_size_list(values):
-        return "vector"
-    return "text" if column_values.is_text(values) and not column_values.is_bytes(values) else ""
 
 
 class TrainingValues:
@@ -100,7 +80,9 @@ class TrainingValues:
 
     @functools.cached_property
     def are_ids(self) -> bool:
-        """Whether these are whole numbers of a column whose last word says that they are ids."""
+        """Whether these are whole numbers beyond 64 bits, or of a column whose last word says that they are ids."""
+        if pa.types.is_decimal(self.column.type) and pc.max(pc.abs(self.known.cast(pa.float64()))).as_py() >= 2.0**63:
+            return pc.all(pc.equal(self.known, pc.round(self.known))).as_py()
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()  # of names such as productId
         if not re.search(_ID_NAME, words) or value_type(self.column.type) != "number":
             return False
@@ -143,6 +125,7 @@ class Column(abc.ABC):
     Args:
       name: The name in the table, not empty.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
+      type: The type of its values in training, as of `ColumnSummary`, by which others are read; "" if it is unknown.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -155,6 +138,7 @@ class Column(abc.ABC):
 
     name: str
     has_missing: bool = False
+    type: str = dataclasses.field(default="", compare=False)
 
     kind: ClassVar[str]  # the name of the kind
     contains: ClassVar[str]  # what a table has in such a column, for messages
@@ -206,6 +190,15 @@ class Column(abc.ABC):
     def option(self) -> str | None:
         """The option with which `raw` was called."""
         return None
+
+    @property
+    def reads(self) -> str:
+        """The type by which readers of files take the values, as of the argument `types` of `data.read_files`."""
+        return "id"
+
+    def as_trained(self, where: Where, values: Any) -> Any:
+        """Returns checked Arrow values in the type of the training, or refuses the first one that has no equal one."""
+        return as_type(where, values, self.reads)
 
     @property
     def shape(self) -> list[int]:
@@ -345,7 +338,7 @@ def learn_column(
     if raw is not values:
         given = training(raw, option)
         _check_known(where, given)
-    column = cls.learn(given)
+    column = dataclasses.replace(cls.learn(given), type=taken)
     rare = "" if column.has_values else "; no embedding, since each value is rare"
     return column, raw, summary._replace(reason=reason + rare, missing=float(given.is_missing.mean()))
 
@@ -355,13 +348,12 @@ def _check_known(where: Where, values: TrainingValues) -> None:
         raise ValueError(f"{where} must have known values, got only missing ones.")
 
 
-def raw_values(column: Column, values: Any, trained: str | None = None) -> Any:
-    """Returns the raw values of a known column in another table.
+def raw_values(column: Column, values: Any) -> Any:
+    """Returns the raw values of a known column in another table, read by the type of the training.
 
     Args:
       column: The column.
       values: The Arrow values, as checked by a reader.
-      trained: The type of its values in training. If known, a warning says where it differs.
 
     Returns:
       The values in the type of the column; if all are missing, of any type.
@@ -369,11 +361,12 @@ def raw_values(column: Column, values: Any, trained: str | None = None) -> Any:
     Raises:
       ValueError: If a value is of another type. The message names the column and the row.
     """
-    values = vectors_of_one_length(values)
-    where, taken = Where(f"column {column.name!r}"), value_type(values.type)
-    if trained not in (None, taken) and {trained, taken} <= _FORMATTED and values.null_count < len(values):
-        warn(f"{where} has the type {taken}, and {trained} in training: equal values may be written in two ways.")
-    if taken in column.accepts and (taken != "vector" or values.type.list_size == (column.shape or [0])[0]):
+    where = Where(f"column {column.name!r}")
+    if column.shape:
+        values = vectors_of_one_length(values)
+    values = column.as_trained(where, values)
+    taken = value_type(values.type)
+    if taken in column.accepts and (taken != "vector" or [values.type.list_size] == column.shape or not column.shape):
         return column.raw(where, values, column.option)
     row = pc.index(pc.invert(pc.is_null(values, nan_is_null=True)), True).as_py()
     if row < 0:
@@ -383,13 +376,12 @@ def raw_values(column: Column, values: Any, trained: str | None = None) -> Any:
     refuse(where, column.contains, values[row], row)
 
 
-def raw_table(table: pa.Table, columns: Iterable[Column], summaries: Iterable[ColumnSummary] = ()) -> pa.Table:
+def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
     """Returns the raw values of known columns in another table.
 
     Args:
       table: The table, as a reader checks it; further columns are ignored.
       columns: The columns.
-      summaries: What was inferred of them in training.
 
     Returns:
       The columns, in their order.
@@ -399,8 +391,13 @@ def raw_table(table: pa.Table, columns: Iterable[Column], summaries: Iterable[Co
     """
     columns = list(columns)
     check_names(table.column_names, columns)
-    trained = {summary.name: summary.type for summary in summaries}
-    return pa.table({name: raw_values(c, table[name], trained.get(name)) for c in columns for name in [c.name]})
+    return pa.table({column.name: raw_values(column, table[column.name]) for column in columns})
+
+
+def types_of_kinds(kinds: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the types by which readers of files take columns of given kinds, before anything is learned of them."""
+    typed = ("number", "boolean", "date")
+    return {str(name): str(kind) if str(kind).partition(":")[0] in typed else "id" for name, kind in kinds.items()}
 
 
 def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:

@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth.columns.codes import SplitColumn
-from tfr_smooth.columns.kinds import Column, has_words, value_type
+from tfr_smooth.columns.date import are_dates
+from tfr_smooth.columns.kinds import Column, has_words
 from tfr_smooth.columns.words import words
+from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.lists import Lists
 
 _CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
@@ -221,6 +223,8 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
     of_queries, of_documents = {}, {}
     for name in names:
         texts = lists.source[name].take(pa.array(sample.rows)).combine_chunks()
+        if are_dates(pc.unique(texts)):
+            continue
         codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
         if (codes == np.repeat(codes[sample.starts[:-1]], sample.lengths)).all():
             of_queries[name] = texts

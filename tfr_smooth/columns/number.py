@@ -65,6 +65,20 @@ class Number(Column):
         check_differences(f"column {values.name!r}", values.column.to_numpy())
         return cls(name=values.name, fill=mean_of(values), has_missing=values.has_missing)
 
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns the values, decimals as float64."""
+        if not pa.types.is_decimal(values.type):
+            return values
+        numbers = values.cast(pa.float64())
+        refuse_where(pc.is_inf(numbers.cast(pa.float32(), safe=False)), where, "finite float32 numbers", values)
+        return numbers
+
+    @property
+    def reads(self) -> str:
+        """The kind."""
+        return self.kind
+
     @property
     def width(self) -> int:
         """Number of features."""

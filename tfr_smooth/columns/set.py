@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ from tfr_smooth.columns.codes import MOST_CODES, Coded, whole, whole_strings
 from tfr_smooth.columns.id import _RARE
 from tfr_smooth.columns.kinds import TrainingValues, counts_of
 from tfr_smooth.data import column_values
-from tfr_smooth.data.reading.checks import Where, refuse, refuse_where
+from tfr_smooth.data.reading.checks import Where, id_text, refuse, refuse_where
 
 _SEPARATOR = "|"
+_BLANKS = r"^[\s\p{Z}]+|[\s\p{Z}]+$"  # around values, in Arrow and TensorFlow
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,18 +64,15 @@ class Set(Coded):
         """Returns the values of each row as one text."""
         separator = option or _SEPARATOR
         if column_values.is_text(values.type):
+            expected = f"values separated by {separator!r}, not a list in text"
+            refuse_where(pc.match_substring_regex(values, r"^\s*[\[{(].*[\])}]\s*$"), where, expected, values)
             return values
-        if pa.types.is_floating(values.type.value_type):
-            lengths = pc.list_value_length(values)
-            other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
-            refuse_where(other, where, "vectors of one length, or lists of text or integers", values)
-        texts = pc.cast(pc.list_flatten(values), pa.large_string())
-        place = pc.index(pc.fill_null(pc.match_substring(texts, separator), True), True).as_py()
-        if place >= 0:
-            row = pc.list_parent_indices(values)[place].as_py()
-            refuse(where, f"lists of known values without {separator!r}", texts[place], row)
-        of_text = values.cast(pa.large_list(pa.large_string()))
-        return pc.binary_join(of_text, pa.scalar(separator, pa.large_string()))
+        parts = [_joined(where, chunk, separator) for chunk in getattr(values, "chunks", [values])]
+        return pa.chunked_array(parts, pa.large_string())
+
+    def as_trained(self, where: Where, values: Any) -> Any:
+        """Returns the values: a set is the same in text, in lists, and in lists of one length."""
+        return values
 
     @property
     def option(self) -> str:
@@ -83,7 +82,8 @@ class Set(Coded):
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the values [rows, (values)] of strings [rows]."""
         parts = tf.strings.split(values, self.separator)
-        return tf.ragged.map_flat_values(lambda texts: whole_strings(tf.strings.strip(texts)), parts)
+        stripped = functools.partial(tf.strings.regex_replace, pattern=_BLANKS, rewrite="")
+        return tf.ragged.map_flat_values(lambda texts: whole_strings(stripped(texts)), parts)
 
     @property
     def description(self) -> str:
@@ -94,4 +94,31 @@ class Set(Coded):
 def split_sets(texts: pa.ChunkedArray, separator: str) -> tuple[Any, Any]:
     """Returns the number of values in each text, and all values, as `Set.split` returns them."""
     sets = pc.split_pattern(texts.cast(pa.large_string()), separator)
-    return pc.list_value_length(sets), whole(pc.utf8_trim_whitespace(pc.list_flatten(sets)))
+    return pc.list_value_length(sets), whole(pc.replace_substring_regex(pc.list_flatten(sets), _BLANKS, ""))
+
+
+def _joined(where: Where, values: Any, separator: str) -> Any:
+    """Returns lists, of known values without the separator, as texts."""
+    values = values.cast(pa.large_list(values.type.value_type))
+    texts = value_texts(where, values)
+    wrong = pc.fill_null(pc.match_substring(texts, separator), True)
+    if (place := pc.index(wrong, True).as_py()) >= 0:
+        row = pc.list_parent_indices(values)[place].as_py()
+        refuse(where, f"lists of known values without {separator!r}", texts[place], row)
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(values), 0))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends.cast(pa.int64())])
+    lists = pa.LargeListArray.from_arrays(offsets, texts)
+    joined = pc.binary_join(lists, pa.scalar(separator, pa.large_string()))
+    return column_values.without(joined, pc.is_null(values))
+
+
+def value_texts(where: Where, lists: Any) -> Any:
+    """Returns the values of lists as text, which must be whole numbers if they are floats."""
+    values = pc.list_flatten(lists)
+    if pa.types.is_floating(values.type):
+        lengths = pc.list_value_length(lists)
+        if pc.any(pc.not_equal(values, pc.round(values))).as_py():
+            other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
+            row = max(pc.index(other, True).as_py(), 0)
+            refuse(where, "vectors of one length, or lists of text or integers", lists[row], row)
+    return id_text(where, values)

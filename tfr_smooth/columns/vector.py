@@ -108,6 +108,7 @@ class Encoded(Vector):
 
     kind = "encoded"
     contains = "text"
+    reads = "text"
     default_for = ()
     accepts = ("text",)
     dtype = tf.string

@@ -40,6 +40,26 @@ def is_set(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
+def value_type(values: pa.DataType) -> str:
+    """Returns the type of the values of a column of `Lists`: "number", "boolean", "text", "date", "vector" or "set".
+
+    Args:
+      values: The Arrow type.
+
+    Returns:
+      The type; "" for others.
+    """
+    if is_number(values):
+        return "boolean" if pa.types.is_boolean(values) else "number"
+    if is_date(values):
+        return "date"
+    if is_set(values):
+        return "set"
+    if pa.types.is_fixed_size_list(values):
+        return "vector"
+    return "text" if is_text(values) and not is_bytes(values) else ""
+
+
 def without(values: Any, missing: Any) -> Any:
     """Returns a column with nulls where `missing` is True.
 
@@ -66,9 +86,9 @@ def update_hash(checksum: Any, column: Any) -> None:
 class ColumnValues:
     """The values of a column by row, as NumPy arrays for TensorFlow.
 
-    Numbers and booleans are float32, NaN if missing; text is bytes, b"" if missing; dates are int64 seconds since
-    1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32 [rows, d]; sets are padded
-    to the largest of the rows, with NaN or b"".
+    Numbers and booleans are float32, NaN if missing; text and integers beyond 64 bits are bytes, b"" if missing; dates
+    are int64 seconds since 1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32
+    [rows, d]; sets are padded to the largest of the rows, with NaN or b"".
 
     Args:
       column: The column, in memory or memory-mapped.
@@ -81,7 +101,8 @@ class ColumnValues:
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
         self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
         values = kind.value_type if self.width is not None or is_set(kind) else kind
-        self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
+        as_text = is_text(values) or pa.types.is_decimal256(values)
+        self.dtype = np.dtype(object if as_text else np.int64 if is_date(values) else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
         self.is_set = is_set(kind)
@@ -171,6 +192,8 @@ def _aligned(rows: int, width: int) -> np.ndarray:
 
 def _as_numpy(array: pa.Array) -> np.ndarray:
     kind = array.type
+    if pa.types.is_decimal256(kind):
+        array, kind = array.cast(pa.large_string()), pa.large_string()
     if is_text(kind):
         as_bytes = array if is_bytes(kind) else array.cast(pa.large_binary())
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from tfr_smooth import _arguments, _compiled, data, models, serving, training
 from tfr_smooth._estimator import Estimator, evaluated
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.list_context import in_parts
-from tfr_smooth.data.reading.sources import ranked_rows, values_of_queries
+from tfr_smooth.data.reading.sources import of_files, ranked_rows, values_of_queries
 from tfr_smooth.evaluation.segments import BySegment
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan
@@ -38,8 +38,8 @@ class FittedRanker(Estimator):
         """Scores documents.
 
         Args:
-          X: A table as for `fit`; the columns of labels, queries and weights may be missing, and columns that are not
-            in the table of `fit` are ignored.
+          X: A table as for `fit`, or paths of files, which are read by the types of the training. The columns of
+            labels, queries and weights may be missing, and columns that are not in the table of `fit` are ignored.
           qid: The query of each row, unless the table has the column of `fit` or documents are scored alone: with
             `list_context=False` or no column with ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
@@ -72,6 +72,7 @@ class FittedRanker(Estimator):
         self._fitted()
         if twice := set(names) & {column.name for column in self.features_.columns}:
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
+        X = self._table(X)
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         return ranked_rows(X, lists, self._scores(lists), names)
 
@@ -113,6 +114,7 @@ class FittedRanker(Estimator):
         """
         if by is not None and by_query:
             raise ValueError(f"`by` must be None with `by_query=True`, got {by!r}.")
+        X = self._table(X)
         lists = self._lists(X, y, qid, group, needs=["label", "query"])
         segments = None if by is None else values_of_queries(X, lists, by)
         values = evaluated(lists, self._scores(lists), measures, by_query or by is not None)
@@ -214,9 +216,13 @@ class FittedRanker(Estimator):
         self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, needs: Sequence[str] = ()
     ) -> data.Lists:
         """Returns the documents with the needed roles; those that score whole lists need the queries."""
-        self._fitted()
-        given = {"y": y, "qid": qid, "group": group}
+        given, X = {"y": y, "qid": qid, "group": group}, self._table(X)
         return self._schema.read(X, given, self.features_, needs=needs, of_lists=self._scores_lists)
+
+    def _table(self, X: Any) -> Any:
+        """Returns the table of files, read by the types of the training, and others as they are."""
+        self._fitted()
+        return of_files(X, self.features_.types, [self._schema.roles.get("query")])
 
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""

@@ -15,7 +15,8 @@ import tensorflow as tf
 from tfr_smooth import data
 from tfr_smooth._estimator import check_validation, digest, fitting
 from tfr_smooth.columns import ColumnSummaries, TableFeatures
-from tfr_smooth.data.reading.sources import read_documents
+from tfr_smooth.columns.kinds import types_of_kinds
+from tfr_smooth.data.reading.sources import of_files, read_documents
 from tfr_smooth.ranker.epochs import group_size, hold_out, is_repeated
 from tfr_smooth.ranker.explaining import ExplainableRanker
 from tfr_smooth.ranker.features import learn, print_features
@@ -156,6 +157,12 @@ class Ranker(ExplainableRanker):
         self._fitted()
         return self.features_.summaries
 
+    @property
+    def types_(self) -> dict[str, str]:
+        """The types of the columns of the table, for the argument `types` of `data.read_files`."""
+        self._fitted()
+        return self.features_.types
+
     @fitting
     def fit(
         self,
@@ -185,6 +192,7 @@ class Ranker(ExplainableRanker):
             a table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row per
               document, whose columns may be numbers with missing values, categories, booleans and dates;
             numbers [rows, num_features], NaN for missing values;
+            paths of Parquet, Feather, CSV, TSV or JSON lines files, one or a list, read as by `data.read_files`;
             `data.Lists`, such as of files larger than memory, with the roles of their columns.
           y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
           qid: The query of each row, [rows], without missing values; or `group` or `query`.
@@ -221,6 +229,8 @@ class Ranker(ExplainableRanker):
         """
         p = self._params
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
+        types = types_of_kinds(p["kinds"] or {}) if init_model is None else init_model.types_
+        X = of_files(X, types, [query])
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
         documents = clicked(read_documents(X, arrays, features=features, **names))
         fraction = 0.0 if validation is not None else p["validation_fraction"]
@@ -254,6 +264,7 @@ class Ranker(ExplainableRanker):
                 held = len(documents) - len(training_queries)
                 print(f"Held out to choose the number of epochs: {held:,} of {len(documents):,} queries", flush=True)
         elif validation is not None:
+            validation = of_files(validation, types, [query])
             valid = schema.read_validation(validation, layer, propensity)
             check_validation(valid, "validation", p["select_by"])
             if checkpoint_dir is not None:

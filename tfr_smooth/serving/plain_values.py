@@ -30,7 +30,8 @@ def column_of(feature: Mapping[str, Any]) -> Column:
         raise ValueError(f"column {feature['name']!r} must be {expected}, got {feature['type']} {shape}.")
     column = object.__new__(KINDS[kind])
     length = {"length": math.prod(shape)} if kind == "vector" else {}
-    vars(column).update({"name": feature["name"], "separator": feature.get("separator"), **length})
+    option, trained = feature.get("option"), feature.get("trained", "")
+    vars(column).update({"name": feature["name"], "type": trained, "separator": option, "format": option, **length})
     return column
 
 

@@ -187,7 +187,13 @@ class RankerInputs:
             return described
         features = {feature["name"]: feature for feature in described}
         return [
-            {**features[name], "kind": column.kind, "separator": column.option, "values": column.description}
+            {
+                **features[name],
+                "kind": column.kind,
+                "option": column.option,
+                "trained": column.type,
+                "values": column.description,
+            }
             for name, column in by_name.items()
         ]
 

@@ -101,7 +101,9 @@ def as_array(what: str, values: Any) -> Any:
         try:
             return pa.array(values, from_pandas=True)
         except OverflowError:  # integers of more than 64 bits
-            return pa.array(values, pa.decimal256(76, 0), from_pandas=True)
+            large = pa.decimal256(76, 0)
+            is_nested = any(np.ndim(value) for value in values)
+            return pa.array(values, pa.list_(large) if is_nested else large, from_pandas=True)
     except pa.ArrowNotImplementedError:
         got = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{what} must be {_FEATURE_KINDS}, got the type {got}.") from None
@@ -244,8 +246,8 @@ def _plain(where: Where, column: Any) -> Any:
         return pa.chunked_array([chunk.storage for chunk in chunks], kind.storage_type)
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
-    if pa.types.is_decimal(kind):
-        return column.cast(pa.float64())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return column.cast(pa.decimal128(38, kind.scale))
     if pa.types.is_float16(kind) or pa.types.is_null(kind):
         return column.cast(pa.float32())
     return column
@@ -253,7 +255,8 @@ def _plain(where: Where, column: Any) -> Any:
 
 def _ids(where: Where, column: Any) -> Any:
     """Returns a column of ids; decimals are text, which holds all their digits."""
-    return id_text(where, column) if pa.types.is_decimal(column.type) else _plain(where, column)
+    column = _plain(where, column)
+    return id_text(where, column) if pa.types.is_decimal(column.type) else column
 
 
 def query_ids(where: Where, column: Any) -> Any:
@@ -344,6 +347,4 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         if place >= 0:
             row = pc.list_parent_indices(column)[place].as_py() if is_list else place
             refuse(where, "finite float32 numbers or missing", numbers[place], row)
-        if part and not is_list:
-            return singles  # half the size on disk
     return column

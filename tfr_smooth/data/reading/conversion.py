@@ -29,7 +29,7 @@ from tfr_smooth.data.reading.text_files import state_of
 from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
-_FORMAT = 2
+_FORMAT = 3
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _READ_BYTES = 4 << 20
 _FILES = ("documents.arrow", "queries.arrow")

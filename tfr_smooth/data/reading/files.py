@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from tfr_smooth.data.reading import checks, csv_types, json_lines
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
+from tfr_smooth.data.reading.value_types import Reading, check_utf8
 from tfr_smooth.data.roles import RoleNames, Roles
 
 if TYPE_CHECKING:
@@ -36,15 +38,21 @@ _FORMATS = {
 _COMPRESSED = (".gz", ".bz2", ".lz4")  # that the datasets of Arrow detect
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
+_DELIMITERS = (";", "\t", "|")
+_HEAD_BYTES = 1 << 16  # of a CSV file, whose encoding is checked before Arrow reads the names
 _PATTERN = re.compile(r"[*?\[]")
 # Arrow's messages about a row of a CSV file, with its line, and the path if the first block was read.
 _CSV_ERROR = re.compile(
     r"(?:CSV input source '(?P<path>.*)': Invalid: )?CSV parse error: Row #(?P<line>\d+): (?P<why>.*)"
 )
+_CSV_UTF8 = re.compile(r"In CSV column #(?P<number>\d+): .*invalid UTF8")
+
+
+T = TypeVar("T")
 
 
 class _NotTogetherError(Exception):
-    """The rows of a query are not together; its arguments are the query and the size of a row in bytes."""
+    """The rows of a query are not together; its arguments are its column, the query and the size of a row in bytes."""
 
 
 def read_files(
@@ -53,6 +61,11 @@ def read_files(
     query: str,
     stack: bool = False,
     format: str | None = None,
+    types: Mapping[str, str] | None = None,
+    nulls: Sequence[str] = (),
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf8",
     cache_dir: str | os.PathLike[str] | None = None,
     **roles: Unpack[RoleNames],
 ) -> Lists:
@@ -61,7 +74,8 @@ def read_files(
     The files are read once, into a file of the cache folder that later calls in any process map into memory. So the
     lists may be larger than memory, if the rows of each query are together. Otherwise, they are sorted in memory.
     A column that only some of the files have is missing in the others. In CSV files, ids of queries and documents are
-    text, and so are columns with integers of more than 64 bits or leading zeros.
+    text, and so are columns with integers with leading zeros. In JSON lines, texts are text, also if
+    they are dates.
 
     Args:
       paths: A path, a glob pattern, a folder with files or hive partitions (`year=2026/`), or a list of these; also
@@ -71,6 +85,15 @@ def read_files(
       format: "parquet", "feather" (Arrow IPC), "csv", "tsv" or "jsonl" (JSON lines, one object per row). None takes
         that of the ending of the (first) file, such as .parquet, .pq, .feather, .arrow, .csv, .tsv, .jsonl and .json,
         possibly followed by .gz, .bz2 or .lz4.
+      types: The types of columns, by name: "number", "boolean", "text", "date" as in ISO 8601 or "date:FORMAT" as of
+        `strptime`, or "id" for values as they are written. Values of other types are converted if that loses nothing.
+        `Ranker.types_` has those of a training. Other columns have the type of the file; in CSV files, the
+        first type that has all values.
+      nulls: Words that are missing values. In columns of text, only the empty one is missing by default; in other
+        columns of CSV files, also the usual ones, such as NA and null.
+      delimiter: What separates the columns of CSV files. None for "," or, in TSV files, a tab.
+      decimal: The decimal point of numbers in CSV files, "." or ",".
+      encoding: The encoding of CSV and JSON lines files.
       cache_dir: The cache folder, as for `read_letor`.
       **roles: The columns of other roles, as for `from_table`.
 
@@ -95,101 +118,129 @@ def read_files(
     if format is not None:
         _arguments.choice("format", format, sorted({*_FORMATS.values()}))
     _arguments.boolean("stack", stack)
-    files = _dataset(paths, format)
-    is_csv = files.format.default_extname == "csv"
-    types = _types(files)
-    chosen = Roles.of(list(filter(None, types)), query=query, **roles)  # CSV files of pandas have row labels named "".
-    types.update((name, csv_types.ID) for name in (chosen.query, chosen.document_id) if is_csv and name is not None)
+    reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
+    files, chosen = source.files, source.roles
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
-    settings = {"kind": [files.format.default_extname, is_csv and files.format.parse_options.delimiter], "stack": stack}
+    kind = [files.format.default_extname, source.is_csv and files.format.parse_options.delimiter]
+    settings = {"kind": kind, "stack": stack, "reading": dataclasses.asdict(reading)}
     final = chosen.stacked() if stack else chosen
-    tables = _streamed
-    while True:
-        try:
-            return converted(cache_dir, states, settings, final, lambda: tables(_Source(files, types, chosen, stack)))  # noqa: B023
-        except csv_types.WiderError as error:
-            types.update(error.args[0])
-        except _NotTogetherError as error:
-            _check_memory(files, chosen.query, *error.args)
-            tables = _sorted
+
+    def convert(together: bool) -> Lists:
+        tables = _streamed if together else _sorted
+        return converted(cache_dir, states, settings, final, lambda: tables(source))
+
+    return _repeated(source, convert)
 
 
-def read_table(paths: FilePattern) -> pa.Table:
+def read_table(paths: FilePattern, reading: Reading | None = None, ids: Sequence[str] = ()) -> pa.Table:
     """Returns the rows of files in their order, with all columns, without the checks of `read_files`.
 
     Args:
       paths: As for `read_files`.
+      reading: How the values are written.
+      ids: Columns of ids, which are text in CSV files.
 
     Raises:
-      ValueError: If a file cannot be read (`path:line: problem`).
+      ValueError: If a file cannot be read (`path:line: problem`), or a value has another type.
     """
-    files = _dataset(paths, None)
-    types = _types(files)
-    while True:
-        try:
-            return pa.concat_tables(_parts(files, types, [*types], lambda table, where: table))
-        except csv_types.WiderError as error:
-            types.update(error.args[0])
+    source = _opened(paths, reading or Reading(), ids=ids)
+    return _repeated(source, lambda together: pa.concat_tables(_tables(source)))
 
 
-def files_of(paths: FilePattern) -> list[str]:
+def files_of(paths: FilePattern, reading: Reading) -> list[str]:
     """Returns the files of paths, patterns and folders."""
-    return _dataset(paths, None).files
+    return _dataset(paths, None, reading).files
 
 
-def raw_tables(paths: FilePattern) -> Iterator[pa.Table]:
+def raw_tables(paths: FilePattern, reading: Reading) -> Iterator[pa.Table]:
     """Yields the rows of files in their order, with all columns, and the cells of CSV files as text."""
-    files = _dataset(paths, None)
-    types = _types(files)
-    if files.format.default_extname == "csv":
-        types = dict.fromkeys(types, pa.string())
-    metadata = files.schema.metadata  # such as the index of pandas
-    return _parts(files, types, [*types], lambda table, where: table.replace_schema_metadata(metadata))
+    source = _opened(paths, reading)
+    if source.is_csv:
+        source.types.update(dict.fromkeys(source.types, pa.string()))
+    as_written = dataclasses.replace(reading, types=dict.fromkeys(source.types, "id"), nulls=())
+    for table in _tables(source._replace(reading=as_written)):
+        yield table.replace_schema_metadata(source.files.schema.metadata)  # such as the index of pandas
 
 
 def by_queries(
-    paths: FilePattern, function: Callable[[pa.Table], pa.Table], *, query: str, features: Sequence[str] | None
+    paths: FilePattern,
+    reading: Reading,
+    function: Callable[[pa.Table], pa.Table],
+    *,
+    query: str,
+    features: Sequence[str] | None,
 ) -> pa.Table:
-    """Returns what a function gives for the rows of files, in their order.
+    """Returns what a function returns for the rows of files, in their order.
 
     The rows are read in parts of whole queries, or all at once if those of a query are not together.
 
     Args:
       paths: As for `read_files`.
-      function: Takes checked rows, with the query and the features, and returns as many.
+      reading: How the values are written.
+      function: Takes a table of the query and the features, checked as by `read_files`, and returns as many rows.
       query: The column of query ids.
       features: The feature columns, or None for all.
 
     Raises:
       ValueError: As for `read_files`.
     """
-    files = _dataset(paths, None)
-    types = _types(files)
-    roles = Roles.of(list(filter(None, types)), query=query, label=None, features=features)
-    if files.format.default_extname == "csv":
-        types[query] = csv_types.ID
-    together = True
-    while True:
-        source = _Source(files, types, roles, False)
-        try:
-            if not together:
-                return function(pa.concat_tables(_tables(source)))
-            parts = whole_queries(_streamed(source), query)
-            return pa.concat_tables(function(pa.Table.from_batches([part])) for part in parts)
-        except csv_types.WiderError as error:
-            types.update(error.args[0])
-        except _NotTogetherError as error:
-            _check_memory(files, query, *error.args)
-            together = False
+    source = _opened(paths, reading, query=query, label=None, features=features)
+
+    def results(together: bool) -> pa.Table:
+        parts = whole_queries(_streamed(source), query) if together else [pa.concat_tables(_tables(source))]
+        return pa.concat_tables(function(pa.table(part)) for part in parts)
+
+    return _repeated(source, results)
 
 
 class _Source(NamedTuple):
-    """Files, the types of their columns, and what is read from them."""
+    """Files, the types of their columns, how values are written, and what is read from them."""
 
     files: arrow_dataset.FileSystemDataset
     types: dict[str, pa.DataType]
-    roles: Roles
+    reading: Reading
+    roles: Any  # `Roles`, or None for all columns, unchecked
     stack: bool
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the files are text with delimiters."""
+        return self.files.format.default_extname == "csv"
+
+
+def _opened(
+    paths: FilePattern,
+    reading: Reading,
+    *,
+    format: str | None = None,
+    stack: bool = False,
+    ids: Sequence[str | None] = (),
+    **roles: Any,
+) -> _Source:
+    """Opens files, with the columns of roles if they are given; `ids` are columns of ids."""
+    files, chosen = _dataset(paths, format, reading), None
+    types = _types(files, reading)
+    if roles:
+        chosen = Roles.of(list(filter(None, types)), **roles)  # CSV files of pandas have row labels named "".
+        ids = (chosen.query, chosen.document_id)
+    source = _Source(files, types, reading, chosen, stack)
+    if source.is_csv:
+        types.update((name, csv_types.ID) for name in ids if name in types)
+    return source
+
+
+def _repeated(source: _Source, read: Callable[[bool], T]) -> T:
+    """Returns what a function reads, which is told whether the rows of a query are together; widens types for it."""
+    together = True
+    while True:
+        try:
+            return read(together)
+        except csv_types.WiderError as error:
+            source.types.update(error.args[0])
+        except _NotTogetherError as error:
+            _check_memory(source.files, *error.args)
+            together = False
 
 
 def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: Any, row_bytes: float) -> None:
@@ -204,12 +255,14 @@ def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: 
         )
 
 
-def _types(files: arrow_dataset.FileSystemDataset) -> dict[str, pa.DataType]:
+def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str, pa.DataType]:
     """Returns the types of the columns of all files that hold the values of each; in CSV files, the first to try."""
     if files.format.default_extname == "csv":
-        return csv_types.initial(files)
+        types = csv_types.initial(files, reading)
+        _check_delimiter(files.files[0], [*types], reading)
+        return types
     if files.format.default_extname == "json":
-        return json_lines.types(files)
+        return json_lines.types(files, reading.encoding)
     schema = files.schema
     for fragment in files.get_fragments():
         try:
@@ -219,7 +272,15 @@ def _types(files: arrow_dataset.FileSystemDataset) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSystemDataset:
+def _check_delimiter(path: str, names: Sequence[str], reading: Reading) -> None:
+    """Refuses one column whose name has another delimiter."""
+    for other in _DELIMITERS if len(names) == 1 and reading.delimiter is None else ():
+        if other in names[0]:
+            count = names[0].count(other) + 1
+            raise ValueError(f"{path}: 1 column, {count} in the header by {other!r}: pass delimiter={other!r}")
+
+
+def _dataset(source: FilePattern, format: str | None, reading: Reading) -> arrow_dataset.FileSystemDataset:
     """Opens paths, patterns and folders."""
     from pyarrow import dataset as arrow_dataset  # imports pandas if it can
 
@@ -234,8 +295,13 @@ def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSyste
     format = format or _format_of(paths[0], filesystem)
     kind: Any = {"jsonl": "json"}.get(format, format)
     if format in ("csv", "tsv"):
-        options = csv.ParseOptions(delimiter="," if format == "csv" else "\t", newlines_in_values=True)
-        kind = arrow_dataset.CsvFileFormat(parse_options=options)
+        delimiter = reading.delimiter or ("," if format == "csv" else "\t")
+        options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        encoding = csv.ReadOptions(encoding=reading.encoding)
+        kind = arrow_dataset.CsvFileFormat(parse_options=options, read_options=encoding)
+        if csv.ReadOptions().encoding == reading.encoding:
+            with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
+                check_utf8(file.read(_HEAD_BYTES).rpartition(b"\n")[0], paths[0])
     try:
         some = paths[0] if len(paths) == 1 else paths
         schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
@@ -245,11 +311,17 @@ def _dataset(source: FilePattern, format: str | None) -> arrow_dataset.FileSyste
         raise ValueError(_described(error, what, paths[0])) from None
 
 
+def _first_file(path: str, filesystem: fs.FileSystem) -> str:
+    """Returns a file, or a file in a folder."""
+    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+        return path
+    infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+    return next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)
+
+
 def _format_of(path: str, filesystem: fs.FileSystem) -> str:
     """Returns the format of a file by its ending, or of a file in a folder."""
-    if filesystem.get_file_info(path).type == fs.FileType.Directory:
-        infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-        path = next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)
+    path = _first_file(path, filesystem)
     root, ending = os.path.splitext(path)
     ending = os.path.splitext(root)[1] if ending in _COMPRESSED else ending
     if ending[1:] not in _FORMATS:
@@ -271,19 +343,9 @@ def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
 
 
 def _tables(source: _Source) -> Iterator[pa.Table]:
-    """Yields the checked rows of the files in their order."""
-    files, types, roles, stack = source
-    check = functools.partial(checks.checked, roles=roles, stack=stack, part=True)
-    return _parts(files, types, roles.columns, check)
-
-
-def _parts(
-    files: arrow_dataset.FileSystemDataset,
-    types: dict[str, pa.DataType],
-    columns: Sequence[str],
-    check: Callable[..., pa.Table],
-) -> Iterator[pa.Table]:
-    """Yields what `check` returns for the rows of the files in their order, and for what names their columns."""
+    """Yields the rows of the files in their order, checked if they have roles."""
+    files, types, reading, roles, stack = source
+    columns = [*types] if roles is None else roles.columns
     is_empty = True
     options: dict[str, Any] = {"columns": columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
     if files.format.default_extname == "parquet":
@@ -292,20 +354,22 @@ def _parts(
         # By default, whole row groups are read ahead.
         scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         options["fragment_scan_options"] = scan
-    is_csv, is_json = (files.format.default_extname == name for name in ("csv", "json"))
     for fragment in files.get_fragments():
         first_row = 0
         try:
-            if is_json:
-                tables = json_lines.tables(files, fragment.path, {name: types[name] for name in columns})
+            if files.format.default_extname == "json":
+                kinds = {name: types[name] for name in columns}
+                tables = json_lines.tables(files, fragment.path, kinds, reading.encoding)
             else:
                 names = set(fragment.physical_schema.names)
-                kinds = {name: pa.string() if is_csv and name in names else kind for name, kind in types.items()}
+                kinds = {name: pa.string() if source.is_csv and name in names else kind for name, kind in types.items()}
                 batches = fragment.to_batches(schema=pa.schema(kinds), **options)
                 tables = (pa.Table.from_batches([batch]) for batch in batches if len(batch))
             for table in tables:
                 where = functools.partial(_where, fragment.path, first_row)
-                yield check(csv_types.converted(table, types, where) if is_csv else table, where=where)
+                table = csv_types.converted(table, types, reading, where) if source.is_csv else table
+                table = reading.typed(table, where)
+                yield table if roles is None else checks.checked(table, roles, stack=stack, where=where, part=True)
                 first_row += len(table)
                 is_empty = False
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -316,6 +380,8 @@ def _parts(
 
 def _described(error: Exception, what: str, path: str) -> str:
     """Returns the message of an error of Arrow: `path:line: problem` for a row of a CSV file."""
+    if invalid := _CSV_UTF8.search(str(error)):
+        return f"{path}: column {invalid['number']}: bytes that are not UTF-8: pass the encoding, such as 'cp1252'"
     row = _CSV_ERROR.search(str(error))
     return f"{row['path'] or path}:{row['line']}: {row['why']}" if row else f"{what}: {error}"
 
@@ -333,7 +399,7 @@ def _streamed(source: _Source) -> Iterator[pa.Table]:
         starts = np.flatnonzero(np.diff(ids.dictionary_encode().indices.to_numpy(), prepend=-1))
         for query in ids.take(pa.array(starts)).to_pylist():
             if query in seen and query != last:
-                raise _NotTogetherError(query, table.nbytes / len(table))
+                raise _NotTogetherError(source.roles.query, query, table.nbytes / len(table))
             last = query
             seen.add(query)
         yield table

@@ -6,56 +6,67 @@ import codecs
 import contextlib
 import io
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json
 
+from tfr_smooth.data.column_values import is_date, is_set
 from tfr_smooth.data.reading.conversion import by_size
+from tfr_smooth.data.reading.value_types import LARGE, check_utf8
 
 _BLOCK_BYTES = 8 << 20  # that are parsed at once
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
-_LONG = re.compile(rb":\s*-?\d{19}")  # an integer that may need more than 64 bits
+_LONG = re.compile(rb"[:,\[]\s*-?\d{19}")  # an integer that may need more than 64 bits
+_DEEPEST = 500  # brackets in brackets: Arrow ends the process for some thousand
 
 
-def types(files: Any) -> dict[str, pa.DataType]:
-    """Returns the types of the columns of all files that hold the values of each.
+def types(files: Any, encoding: str) -> dict[str, pa.DataType]:
+    """Returns the types of the columns of all files that hold the values of each. All texts are text, also dates.
 
     Args:
       files: A dataset of Arrow.
+      encoding: The encoding of the files.
 
     Raises:
       ValueError: If a line is no object, or a column has values of several types (`path:line: problem`).
     """
     known: dict[str, pa.DataType] = {}
     for path in files.files:
-        for line, table in _tables(files.filesystem, path, None):
+        for line, table in _tables(files.filesystem, path, None, encoding):
             for field in table.schema:
+                field = field.with_type(_of_text(field.type))
                 known[field.name] = _common(f"{path}:{line}", field, known.get(field.name, field.type))
     return known
 
 
-def tables(files: Any, path: str, known: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+def tables(files: Any, path: str, known: Mapping[str, pa.DataType], encoding: str) -> Iterator[pa.Table]:
     """Yields the rows of a file.
 
     Args:
       files: A dataset of Arrow.
       path: One of its files.
       known: The columns to read and their types.
+      encoding: The encoding of the file.
 
     Raises:
       ValueError: If a line is no object of these types (`path:line: problem`).
     """
-    for _, table in _tables(files.filesystem, path, pa.schema(known)):
+    for _, table in _tables(files.filesystem, path, pa.schema(known), encoding):
         yield table.select([*known])
+
+
+def _of_text(kind: pa.DataType) -> pa.DataType:
+    """Returns the type of text for dates, which Arrow infers from text."""
+    if is_set(kind):
+        return pa.list_(_of_text(kind.value_type))
+    return pa.string() if is_date(kind) else kind
 
 
 def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
     """Returns the type that holds values of two types."""
-    kinds = {before, field.type}
-    if len(kinds) == 2 and pa.string() in kinds and any(map(pa.types.is_timestamp, kinds)):
-        return pa.string()  # text that looks like dates for many rows
     try:
         both = [pa.schema([field]), pa.schema([(field.name, before)])]
         return pa.unify_schemas(both, promote_options="permissive").field(field.name).type
@@ -64,20 +75,45 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
         raise ValueError(f"{place}: {expected}, got {field.type} in the rows from here on, {before} before") from None
 
 
-def _tables(filesystem: Any, path: str, schema: pa.Schema | None) -> Iterator[tuple[int, pa.Table]]:
+def _tables(filesystem: Any, path: str, schema: pa.Schema | None, encoding: str) -> Iterator[tuple[int, pa.Table]]:
     """Yields rows with the number of their first line, counted from 1."""
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
-        for block in by_size(enumerate(file, start=1), _BLOCK_BYTES, lambda line: len(line[1])):
-            content = b"".join(line for _, line in block).removeprefix(codecs.BOM_UTF8)
+        for block in by_size(_lines(file, path, encoding), _BLOCK_BYTES, lambda line: len(line[1])):
+            content = b"".join(line for _, line in block)
             if not content.strip():
                 continue
+            check_utf8(content, path, block[0][0])
             try:
                 yield block[0][0], _inferred(content) if schema is None else _parsed(content, schema)
             except pa.ArrowInvalid as error:
                 lines = [number for number, line in block if line.strip()]
                 row = _ROW.search(str(error))
                 place = lines[min(int(row[1]), len(lines) - 1)] if row else lines[0]
-                raise ValueError(f"{path}:{place}: {_ROW.sub('', str(error))}") from None
+                why = _ROW.sub("", str(error)).replace("Column() changed from object to", "expected an object, got an")
+                raise ValueError(f"{path}:{place}: {why}") from None
+
+
+def _lines(file: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines in UTF-8, with their numbers."""
+    lines: Iterable[bytes] = file
+    if encoding.lower().replace("-", "").replace("_", "") != "utf8":
+        lines = (line.encode() for line in io.TextIOWrapper(file, encoding))
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+            check_utf8(line, path, number)
+        if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(line) > _DEEPEST:
+            raise ValueError(f"{path}:{number}: expected an object of values and lists, got {_DEEPEST} brackets nested")
+        yield number, line
+
+
+def _depth(line: bytes) -> int:
+    """Returns how many brackets are open at most; those in texts count, too."""
+    opened = np.frombuffer(line, np.uint8)
+    steps = np.isin(opened, np.frombuffer(b"[{", np.uint8)).astype(int) - np.isin(
+        opened, np.frombuffer(b"]}", np.uint8)
+    )
+    return int(np.cumsum(steps).max())
 
 
 def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -92,8 +128,10 @@ def _inferred(content: bytes) -> pa.Table:
     table = _parsed(content, None)
     if _LONG.search(content):
         for place, field in enumerate(table.schema):
-            if pa.types.is_floating(field.type):
+            is_list = is_set(field.type)
+            if pa.types.is_floating(field.type.value_type if is_list else field.type):
                 with contextlib.suppress(pa.ArrowInvalid):  # a value has a fraction
-                    exact = _parsed(content, pa.schema([(field.name, pa.decimal128(38, 0))]))
+                    kind = pa.list_(LARGE) if is_list else LARGE
+                    exact = _parsed(content, pa.schema([(field.name, kind)]))
                     table = table.set_column(place, field.name, exact[field.name])
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ import pyarrow as pa
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import ColumnValues, is_set
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import arrays, checks
+from tfr_smooth.data.reading import arrays, checks, files
+from tfr_smooth.data.reading.value_types import Reading
 
 # The arguments that say the same in two ways: as an array, and as the name of a column.
 _ALTERNATIVES = (("qid", "group", "query"), ("y", "label"), ("sample_weight", "weight"))
@@ -63,6 +65,7 @@ def _of_columns(
             raise ValueError(f"Only one of {_quoted(arguments)} must be given, got {_quoted(known)}.")
     if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
         raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
+    _check_index(X, both)
     table = as_table(X)
     by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
     if both.keys() & {"qid", "group"}:
@@ -74,9 +77,34 @@ def _of_columns(
     return arrays.lists_of(table, by_role, argument="X", **names)
 
 
+def _check_index(X: Any, both: Mapping[str, Any]) -> None:
+    """Checks that the row labels of pandas objects do not say another order of the rows, or have a column by name."""
+    for name, given in both.items() if hasattr(X, "iloc") else ():
+        if isinstance(given, str) and given in X.index.names and given not in X.columns:
+            raise ValueError(f"`{name}` must be a column, got {given!r}, a level of the index: pass `X.reset_index()`.")
+        differs = hasattr(given, "iloc") and len(given) == len(X) and not given.index.equals(X.index)
+        if differs and given.index.isin(X.index).all():
+            hint = f"pass `{name}.loc[X.index]`, or `{name}.to_numpy()` to take the values in their order"
+            raise ValueError(f"`{name}` must have the index of `X`, got one of another order: {hint}.")
+
+
 def as_table(X: Any) -> pa.Table:
     """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as one column."""
     return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
+
+
+def of_files(X: Any, types: Mapping[str, str], ids: Sequence[Any] = ()) -> Any:
+    """Returns the table of files, if paths are given, and others as they are.
+
+    Args:
+      X: A path, a list of paths, or anything else.
+      types: The types of known columns, as for `read_files`.
+      ids: Columns of ids.
+    """
+    paths = X if isinstance(X, (list, tuple)) and X else [X]
+    if not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        return X
+    return files.read_table(X, Reading(types=types), [name for name in ids if isinstance(name, str)])
 
 
 def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:

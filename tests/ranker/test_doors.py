@@ -1,0 +1,268 @@
+"""A value means the same through every door: frames, arrays, files, JSON, requests and the command line."""
+
+import csv
+import datetime
+import decimal
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+import tfr_smooth
+from tfr_smooth import command_line, data, serving
+
+QUERIES, LENGTH = 40, 5
+ROWS = QUERIES * LENGTH
+ODD = ["10.50", "NA", "1e3", "True", "null", "0x10", ".5", "+1", "two words"]
+KINDS = {"tags": "set:|", "size": "category", "seller": "id", "german": "date:%d.%m.%Y"}
+SMALL = {"members": 1, "hidden": [8], "epochs": 2, "verbose": False, "kinds": KINDS}
+ROLES = {"label": "label", "query": "query"}
+
+
+def made_up():
+    """One table of Python values, None if missing, with a column for each kind and what files do to it."""
+    random = np.random.default_rng(0)
+
+    def gaps(values, fraction=0.1):
+        return [
+            None if missing else value for value, missing in zip(values, random.random(ROWS) < fraction, strict=True)
+        ]
+
+    day = datetime.datetime(2024, 1, 1, 8, 30)
+    days = [day + datetime.timedelta(hours=int(hours)) for hours in random.integers(0, 9000, ROWS)]
+    columns = {
+        "query": [f"2020-01-{1 + row // LENGTH % 28:02d} {row // LENGTH}" for row in range(ROWS)],
+        "price": gaps((random.gamma(2.0, 50.0, ROWS)).tolist()),
+        "stock": random.integers(-5, 90, ROWS).tolist(),
+        "new": [bool(value) for value in random.integers(0, 2, ROWS)],
+        "odd": gaps(random.choice(ODD, ROWS).tolist()),
+        "item_id": gaps([100_000_001 + int(value) for value in random.integers(0, 6, ROWS)]),
+        "seller": gaps([f"{value:03d}" for value in random.integers(0, 8, ROWS)]),
+        "long_id": gaps([10**20 + int(value) for value in random.integers(0, 6, ROWS)]),
+        "size": [float(value) / 2 for value in random.integers(0, 5, ROWS)],
+        "day": days,
+        "german": gaps([value.strftime("%d.%m.%Y") for value in days]),
+        "zone": [f"{value:%Y-%m-%d %H:%M:%S}+02:00" for value in days],
+        "title": [" ".join(random.choice(["red", "blue", "new", "old", "car", "bike"], 4)) for _ in range(ROWS)],
+        "tags": gaps(["|".join(random.choice(["3", "7", "red"], 2)) for _ in range(ROWS)]),
+        "likes": [random.integers(0, 5, random.integers(1, 4)).tolist() for _ in range(ROWS)],
+        "image": random.normal(size=(ROWS, 3)).tolist(),
+    }
+    quality = random.normal(size=6) * 2
+    effect = [0.0 if value is None else quality[value - 100_000_001] for value in columns["item_id"]]
+    effect += np.array([quality[ODD.index(value) % 6] if value else 0.0 for value in columns["odd"]])
+    effect += np.array(columns["image"])[:, 0] + np.array([quality[value[0]] for value in columns["likes"]])
+    columns["label"] = np.digitize(effect, [0.5, 2.0, 4.0]).tolist()
+    return columns
+
+
+COLUMNS = made_up()
+NESTED = ("likes", "image")  # CSV has no lists
+
+
+def arrow(columns):
+    types = {"long_id": pa.decimal128(38, 0), "image": pa.list_(pa.float64(), 3)}
+    return pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
+
+
+def frame(columns):
+    return pd.DataFrame({name: list(values) if name in NESTED else values for name, values in columns.items()})
+
+
+def lines(columns, folder):
+    """A file of JSON lines, in which dates are text, and an integer may be written with a fraction."""
+    rows = [
+        {name: values[row].isoformat() if name == "day" else values[row] for name, values in columns.items()}
+        for row in range(ROWS)
+    ]
+    path = folder / "table.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def comma_separated(columns, folder, suffix=".csv", **options):
+    """A file as pandas writes it: integers with gaps have a fraction."""
+    table = frame({name: values for name, values in columns.items() if name not in NESTED})
+    path = folder / f"table{suffix}"
+    table.to_csv(path, index=False, **options)
+    return path
+
+
+def with_path(write, name):
+    def make(columns, folder):
+        path = folder / name
+        write(arrow(columns), str(path))
+        return path
+
+    return make
+
+
+DOORS = {
+    "pandas": lambda columns, folder: frame(columns),
+    "polars": lambda columns, folder: pl.from_arrow(arrow(columns)),
+    "arrow": lambda columns, folder: arrow(columns),
+    "dict": lambda columns, folder: {name: values for name, values in columns.items()},
+    "parquet": with_path(parquet.write_table, "table.parquet"),
+    "feather": with_path(feather.write_feather, "table.feather"),
+    "jsonl": lines,
+    "lists": lambda columns, folder: data.from_table(frame(columns), **ROLES),
+    "csv": comma_separated,
+    "tsv": lambda columns, folder: comma_separated(columns, folder, ".tsv", sep="\t"),
+}
+FLAT = ("csv", "tsv")
+
+
+def without_lists(columns):
+    return {name: values for name, values in columns.items() if name not in NESTED}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return tfr_smooth.Ranker(**SMALL).fit(frame(COLUMNS), **ROLES)
+
+
+@pytest.fixture(scope="module")
+def fitted_flat():
+    return tfr_smooth.Ranker(**SMALL).fit(frame(without_lists(COLUMNS)), **ROLES)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_ranker_of_a_frame_scores_what_any_door_brings(door, fitted, fitted_flat, tmp_path):
+    ranker = fitted_flat if door in FLAT else fitted
+    expected = ranker.predict(frame(COLUMNS))
+    assert np.std(expected) > 0.05
+    np.testing.assert_array_equal(ranker.predict(DOORS[door](COLUMNS, tmp_path)), expected)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_learned_is_the_same_from_any_door(door, tmp_path):
+    """The columns, statistics and matches define the features, and the seed the rest."""
+    from tfr_smooth.columns.kinds import types_of_kinds
+    from tfr_smooth.columns.learning import learn_features
+    from tfr_smooth.data.reading.sources import of_files, read_documents
+
+    columns = without_lists(COLUMNS) if door in FLAT else COLUMNS
+
+    def learned(X):
+        roles = {} if isinstance(X, data.Lists) else ROLES
+        lists = read_documents(of_files(X, types_of_kinds(KINDS), ["query"]), {}, **roles)
+        layer, raw = learn_features(lists, kinds=KINDS, list_context=True)
+        config = layer.get_config()
+        for column in config["columns"]:
+            column.pop("type")  # files tell ids of text from ids of integers differently
+        return {name: config[name] for name in ("columns", "matches", "statistics", "list_ranks")}, layer.transform(raw)
+
+    expected, features = learned(frame(columns))
+    found, others = learned(DOORS[door](columns, tmp_path))
+    assert json.dumps(found, default=str) == json.dumps(expected, default=str)
+    np.testing.assert_array_equal(others.values("features"), features.values("features"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["jsonl", "parquet", "csv", "polars"])
+def test_a_ranker_of_any_door_scores_what_any_door_brings(source, tmp_path):
+    (tmp_path / "train").mkdir()
+    columns = without_lists(COLUMNS) if source in FLAT else COLUMNS
+    ranker = tfr_smooth.Ranker(**SMALL).fit(DOORS[source](columns, tmp_path / "train"), **ROLES)
+    expected = ranker.predict(frame(columns))
+    for door in DOORS:
+        if door not in FLAT or source in FLAT:
+            np.testing.assert_array_equal(ranker.predict(DOORS[door](columns, tmp_path)), expected, err_msg=door)
+
+
+@pytest.mark.parametrize("door", FLAT)
+def test_lists_in_csv_files_are_refused_by_name(door, fitted, tmp_path):
+    """Python's text of a list is no value of a set, and no vector."""
+    path = tmp_path / f"table.{door}"
+    frame(COLUMNS).to_csv(path, index=False, sep="\t" if door == "tsv" else ",")
+    with pytest.raises(ValueError, match=r"column 'likes' must be values separated by '\|', not a list in text"):
+        fitted.predict(path)
+
+
+def test_requests_with_plain_values_are_scored_like_tables(fitted, tmp_path):
+    loaded = serving.load(fitted.export(tmp_path / "export", warmup_list_sizes=()))
+    expected = fitted.predict(frame(COLUMNS))
+    rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(ROWS)]
+    as_json = json.loads(json.dumps(rows, default=str))
+    lists = [as_json[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]
+    ranked = loaded.rank([{}] * QUERIES, documents=lists)
+    scores = [document.score for ranking in ranked for document in sorted(ranking, key=lambda each: each.place)]
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(loaded.score(frame(COLUMNS), qid=COLUMNS["query"]), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_the_command_line_scores_like_predict_and_keeps_the_cells(fitted_flat, tmp_path):
+    path, model, out = comma_separated(COLUMNS, tmp_path), tmp_path / "model.keras", tmp_path / "out.csv"
+    fitted_flat.save(model)
+    assert command_line.main(["score", str(model), str(path), str(out)]) == 0
+    with open(path, newline="") as before, open(out, newline="") as after:
+        rows, scored = list(csv.reader(before)), list(csv.reader(after))
+    assert [row[:-2] for row in scored] == rows and scored[0][-2:] == ["score", "rank"]
+    np.testing.assert_allclose([float(row[-2]) for row in scored[1:]], fitted_flat.predict(path), rtol=1e-6)
+
+
+SAME = {  # values of one column that are equal to those of the training, in other types
+    "item_id": [float, str, lambda value: f"{value}.0", decimal.Decimal, np.int64],
+    "long_id": [str, decimal.Decimal],
+    "new": [int, str, float],
+    "price": [str, decimal.Decimal],
+    "stock": [str, float, decimal.Decimal],
+    "size": [str, decimal.Decimal, lambda value: f"{value:.3f}"],
+    "day": [str, datetime.datetime.isoformat, lambda value: f"{value:%Y-%m-%dT%H:%M:%S}Z", pd.Timestamp],
+    "german": [lambda value: datetime.datetime.strptime(value, "%d.%m.%Y")],
+    "tags": [lambda value: value.split("|"), lambda value: value.replace("|", "\u00a0|\u3000")],
+    "likes": [lambda value: "|".join(map(str, value)), lambda value: [str(each) for each in value]],
+}
+
+
+@pytest.mark.parametrize(("name", "place"), [(name, place) for name in SAME for place in range(len(SAME[name]))])
+def test_a_column_of_another_type_has_equal_values(name, place, fitted):
+    changed = [None if value is None else SAME[name][place](value) for value in COLUMNS[name]]
+    table = frame(COLUMNS)
+    expected = fitted.predict(table)
+    if SAME[name][place] is decimal.Decimal:
+        changed = [value if value is None else +value for value in changed]
+    table[name] = pd.Series(changed, dtype=object)
+    np.testing.assert_allclose(fitted.predict(table), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["likes", "tags", "image", "item_id", "title", "day"])
+def test_a_table_of_one_row_is_a_table(name, fitted):
+    row = frame(COLUMNS)[:1]
+    alone = fitted.predict(pd.concat([row] * 2), qid=["a", "b"])
+    np.testing.assert_allclose(fitted.predict(row), alone[:1], rtol=1e-6)
+
+
+NOT_EQUAL = {  # values that have no equal one in the type of the training
+    "fractions as text": ("odd", [10.5] * ROWS, r"column 'odd' must be text or whole numbers, got 10.5 in row 0"),
+    "booleans as text": ("odd", [True] * ROWS, r"column 'odd' must be text or whole numbers, got True in row 0"),
+    "words as numbers": ("price", ["cheap"] * ROWS, r"column 'price' must be numbers, got 'cheap' in row 0"),
+    "hexadecimal digits": ("stock", ["0x10"] * ROWS, r"column 'stock' must be numbers, got '0x10' in row 0"),
+    "yes as a boolean": ("new", ["yes"] * ROWS, r"column 'new' must be booleans: true and false, or 1 and 0"),
+    "another format": ("german", ["2024-12-24"] * ROWS, r"column 'german' must be dates as '%d.%m.%Y'"),
+    "fractions as ids": ("item_id", [1.5] * ROWS, r"column 'item_id' must be integers as ids, got 1.5 in row 0"),
+    "floats beyond 53 bits": ("item_id", [1e17] * ROWS, r"column 'item_id' must be ids, which double has only up to"),
+    "dates as numbers": ("stock", COLUMNS["day"], r"column 'stock' must be numbers, got datetime"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_EQUAL)
+def test_values_without_an_equal_one_are_refused(name, fitted):
+    column, values, message = NOT_EQUAL[name]
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(frame({**COLUMNS, column: values}))
+
+
+@pytest.mark.parametrize("only", ["10.50", "NA", "1e3", "True", "0x10", ".5", "+1"])
+@pytest.mark.parametrize("door", ["csv", "jsonl"])
+def test_files_are_read_by_the_training_and_not_by_their_content(door, only, fitted, fitted_flat, tmp_path):
+    """A column of text of which a file only has values that look like numbers, booleans or missing ones."""
+    ranker, columns = fitted_flat if door in FLAT else fitted, {**COLUMNS, "odd": [only] * ROWS}
+    path = DOORS[door](columns, tmp_path)
+    np.testing.assert_array_equal(ranker.predict(path), ranker.predict(frame(columns)))
+    lists = data.read_files(path, **ROLES, types=ranker.types_, cache_dir=tmp_path)
+    np.testing.assert_array_equal(ranker.predict(lists), ranker.predict(frame(columns)))
