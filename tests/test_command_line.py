@@ -149,6 +149,14 @@ ERRORS = {
     "train {table} --query=search --label=click": "the following arguments are required: --model",
     "train {table} --model=m.keras --epoch=3": "unknown argument --epoch=3. Did you mean '--epochs' or",
     "train {table} --model=m.keras --epochs=x": "`epochs` must be an integer >= .*, got 'x'.",
+    "train {table} --model=m.keras --types=text": "`types` must be an instance of .*Mapping, got 'text'",
+    "train {table} --model=m.keras --kinds=text": "`kinds` must be",
+    "train {table} --model=m.keras --types={{'shop':'word'}}": "`types.'shop'.` must be 'number', .* got 'word'",
+    "score {model} {table} o.csv --delimiter=;;": "`delimiter` must be one character, got ';;'",
+    "evaluate {model} {table} --decimal=;": "`decimal` must be one of '.', ',', got ';'",
+    "evaluate {model} {table} --encoding=utf9": "`encoding` must be one of Python's, such as 'cp1252', got 'utf9'",
+    "evaluate {model} {folder}/german.csv": "german.csv: 1 column, 4 in the header by ';': pass delimiter=';'",
+    "evaluate {model} {folder}/german.csv --delimiter=;": "german.csv: column 'price' must be numbers, got '1,5'",
     "train {table} --model=m.keras --param alpha": "--param must be NAME=VALUE, got 'alpha'.",
     "train {table} --model=m.keras --estimator=rank": "`--estimator` must be one of .* Did you mean 'ranker'?",
     "trian": "`command` must be one of .* Did you mean 'train'?",
@@ -160,6 +168,7 @@ def bad_files(folder):
     (folder / "bad.jsonl").write_text('{"search": 1}\n\n{"search": 2,\n')
     (folder / "bad.csv").write_text("search,price,shop,click\n1,2,north,0\n1,2\n")
     (folder / "other.csv").write_text("search,prise,shop\n1,2,north\n")
+    (folder / "german.csv").write_text("search;price;shop;click\n1;1,5;north;0\n1;2;south;1\n")
     offers(0, 1).assign(tags=[["a"]] * 5).to_parquet(folder / "tags.parquet")
     (folder / "link.parquet").symlink_to(folder / "valid.parquet")
     (folder / "d.keras").mkdir()
@@ -201,7 +210,7 @@ CELLS = [
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_score_keeps_rows_columns_and_cells_of_text_files(ending, together, model, capsys, tmp_path):
-    frame = pd.DataFrame({"note": CELLS, "price": ["2.50", "3", "", "1e1", "7", "8", ".5", "3.0", "4", "5", "6"]})
+    frame = pd.DataFrame({"note": CELLS, "price": ["2.50", "3", "", "1e1", "007", "+8", ".5", "3.0", "4", "5", "6"]})
     frame["search"] = [7] * 5 + [3] * 6 if together else [7, 3] * 5 + [7]
     frame["shop"] = ["north", "south"] * 5 + ["west"]
     frame.astype(str).to_csv(tmp_path / "new.csv", index=False)
@@ -237,6 +246,32 @@ def test_score_keeps_types_and_values_of_parquet_files(model, capsys, monkeypatc
     assert scored.to_pandas().index.tolist() == table.to_pandas().index.tolist()
 
 
+def test_flags_say_how_values_are_written(folder, capsys, tmp_path):
+    frame = offers(0, 40).assign(zip=[["123", "1e3", "77"][row % 3] for row in range(200)])
+    frame["day"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(np.arange(200) % 31, unit="D")
+    frame["shop"] = frame["shop"].replace({"south": "süd", "west": None})
+    frame.to_parquet(tmp_path / "plain.parquet")
+    german = frame.assign(day=frame["day"].dt.strftime("%d.%m.%Y"), shop=frame["shop"].fillna("?"))
+    german.to_csv(tmp_path / "german.csv", index=False, sep=";", decimal=",", encoding="cp1252")
+    types = "--types={'zip': 'text', 'day': 'date:%d.%m.%Y'}"
+    flags = [types, "--nulls=?", "--delimiter=;", "--decimal=,", "--encoding=cp1252"]
+    found = []
+    for name, written in (("plain.parquet", []), ("german.csv", flags)):
+        command = ["train", tmp_path / name, f"--model={tmp_path / 'm.keras'}", *COLUMNS, *SMALL, *written]
+        status, _, errors = run(capsys, *command, f"--validation={tmp_path / name}")
+        assert status == 0, errors
+        found.append(run(capsys, "evaluate", tmp_path / "m.keras", tmp_path / name, *written)[1])
+        status, _, errors = run(capsys, "score", tmp_path / "m.keras", tmp_path / name, tmp_path / "out.csv", *written)
+        assert status == 0, errors
+        scored = pd.read_csv(
+            tmp_path / "out.csv", **({"sep": ";", "decimal": ",", "encoding": "cp1252"} if written else {})
+        )
+        found.append(scored[["score", "rank"]].to_numpy().tolist())
+    assert found[:2] == found[2:]
+    before, after = ((tmp_path / name).read_text("cp1252").splitlines() for name in ("german.csv", "out.csv"))
+    assert all(new.startswith(f"{old};") for old, new in zip(before, after, strict=True))
+
+
 @pytest.mark.parametrize("role", ["weight", "propensity"])
 def test_weights_of_the_training_are_needed_nowhere_else(role, folder, capsys, tmp_path):
     path = tmp_path / "weighted.keras"
@@ -250,7 +285,7 @@ def test_weights_of_the_training_are_needed_nowhere_else(role, folder, capsys, t
 
 def test_recommenders_score_users_once_with_ranks_from_1(capsys, monkeypatch, tmp_path):
     users, items = np.nonzero(likes())
-    pairs = pd.DataFrame({"item": users, "what": [f"item {item}" for item in items]})
+    pairs = pd.DataFrame({"item": map(str, users), "what": [f"item {item}" for item in items]})
     known = recommendation.from_dataframe(pairs, user="item", item="what")
     recommender = recommendation.Recommender(dim=4, softmax_epochs=1, epochs=1, verbose=False).fit(known)
     monkeypatch.setattr(command_line, "_loaded", lambda arguments: recommender)
@@ -260,7 +295,7 @@ def test_recommenders_score_users_once_with_ranks_from_1(capsys, monkeypatch, tm
     status, _, errors = run(capsys, *command)
     assert status == 2 and "--user and --item must be different, got 'item'" in errors
     assert run(capsys, *command, "--item=product")[0] == 0
-    best, asked = pd.read_csv(tmp_path / "best.csv"), pairs["item"][::-1].unique()
+    best, asked = pd.read_csv(tmp_path / "best.csv", dtype={"item": str}), pairs["item"][::-1].unique()
     expected = recommender.recommend(asked, topn=3)
     assert [*best] == ["item", "product", "score", "rank"]
     assert best["item"].tolist() == [*np.repeat(asked, 3)] and best["product"].tolist() == [*np.ravel(expected.items)]

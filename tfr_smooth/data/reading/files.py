@@ -258,9 +258,7 @@ def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: 
 def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str, pa.DataType]:
     """Returns the types of the columns of all files that hold the values of each; in CSV files, the first to try."""
     if files.format.default_extname == "csv":
-        types = csv_types.initial(files, reading)
-        _check_delimiter(files.files[0], [*types], reading)
-        return types
+        return csv_types.initial(files, reading)
     if files.format.default_extname == "json":
         return json_lines.types(files, reading.encoding)
     schema = files.schema
@@ -272,11 +270,14 @@ def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str
     return {field.name: field.type for field in schema}
 
 
-def _check_delimiter(path: str, names: Sequence[str], reading: Reading) -> None:
-    """Refuses one column whose name has another delimiter."""
-    for other in _DELIMITERS if len(names) == 1 and reading.delimiter is None else ():
-        if other in names[0]:
-            count = names[0].count(other) + 1
+def _check_head(path: str, head: bytes, delimiter: str, reading: Reading) -> None:
+    """Refuses the first bytes of a CSV file that has another encoding, or one column whose name has a delimiter."""
+    if csv.ReadOptions().encoding == reading.encoding:
+        check_utf8(head.rpartition(b"\n")[0], path)
+    header = head.partition(b"\n")[0].decode(reading.encoding, "replace")
+    for other in _DELIMITERS if reading.delimiter is None and delimiter not in header else ():
+        if other in header:
+            count = header.count(other) + 1
             raise ValueError(f"{path}: 1 column, {count} in the header by {other!r}: pass delimiter={other!r}")
 
 
@@ -299,9 +300,8 @@ def _dataset(source: FilePattern, format: str | None, reading: Reading) -> arrow
         options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         encoding = csv.ReadOptions(encoding=reading.encoding)
         kind = arrow_dataset.CsvFileFormat(parse_options=options, read_options=encoding)
-        if csv.ReadOptions().encoding == reading.encoding:
-            with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
-                check_utf8(file.read(_HEAD_BYTES).rpartition(b"\n")[0], paths[0])
+        with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
+            _check_head(paths[0], file.read(_HEAD_BYTES), delimiter, reading)
     try:
         some = paths[0] if len(paths) == 1 else paths
         schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
