@@ -314,15 +314,16 @@ def check_ties(subject: Subject) -> None:
 
 
 def check_nan(subject: Subject) -> None:
-    """A NaN label or score of a real document makes the value and gradient of its list NaN, and no others."""
-    labels, scores = with_nan(*subject.batch)
-    _assert_nan_only_in_lists_1_and_2(subject, value_and_gradient(subject.each(), labels, scores))
+    """A NaN score, or a NaN or infinite label, makes the value and gradient of its list NaN, and no others."""
+    for label in (np.nan, np.inf):
+        labels, scores = with_nan(*subject.batch, label)
+        _assert_nan_only_in_lists_1_and_2(subject, value_and_gradient(subject.each(), labels, scores))
 
 
-def with_nan(labels, scores):
-    """Returns the batch with a NaN score in list 1 and a NaN label in list 2."""
+def with_nan(labels, scores, label):
+    """Returns the batch with a NaN score in list 1 and another label in list 2."""
     labels, scores = labels.copy(), scores.copy()
-    scores[1, 3] = labels[2, 4] = np.nan
+    scores[1, 3], labels[2, 4] = np.nan, label
     return labels, scores
 
 
@@ -446,7 +447,7 @@ def _assert_raises(error, message, call):
 
 def check_mode(subject: Subject, mode: str) -> None:
     """Value and gradient in a graph equal those in eager mode, with padding, NaN and a skipped list."""
-    labels, scores = with_nan(*subject.batch)
+    labels, scores = with_nan(*subject.batch, np.inf)
     labels, scores = np.vstack([labels, labels[:1]]), np.vstack([scores, scores[:1]])
     labels[5] = -1.0
     found = in_graph(subject.each(), pad(labels, 2, -1.0), pad(scores, 2, np.nan), **GRAPH_MODES[mode])

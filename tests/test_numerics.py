@@ -189,6 +189,17 @@ def test_half_precision_gradients_are_infinite_only_beyond_their_range():
     assert np.isfinite(tf.cast(bfloat, tf.float32)).all()
 
 
+@quick_or_slow(losses.NAMES, quick=[*FINITE, "sinkhorn_ndcg", "sinkhorn_spearman"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float16, tf.bfloat16])
+def test_ties_have_a_moderate_gradient(name, dtype):
+    """Those of a new model whose last layer is 0, or whose scores saturate; they must fit the range of float16."""
+    labels = np.float32([[2, 0, 1, 0, 0, 3], [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, -1, -1]])
+    for height in (0.0, 100.0):
+        step = modes.step(get(name, reduction="none"))
+        value, gradient = step(tf.constant(labels), tf.cast(tf.fill(labels.shape, height), dtype))
+        assert np.isfinite(value).all() and np.abs(tf.cast(gradient, tf.float32)).max() < 200.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(6))
 def test_no_operation_returns_nan_or_infinity(part):

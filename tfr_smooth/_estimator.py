@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
+from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
 _NAME = "estimator.keras"  # Keras looks at the ending.
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
 _MOST_BYTES, _MOST_RATIO = 1 << 20, 200  # An entry that is larger and expands more is no entry of ours.
+_LEAST_QUERIES = 10  # that may choose the epoch
 _SLACK = 1 << 24  # bytes of variables that a file does not have, such as those of metrics
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +49,7 @@ def check_process() -> None:
     if _process not in (None, os.getpid()):
         raise RuntimeError(
             "TensorFlow does not work in a process forked from one that used it: start processes with "
-            'multiprocessing.get_context("spawn"), or train and load estimators only in the children.'
+            'multiprocessing.get_context("spawn"), or train and load models only in the children.'
         )
     _process = os.getpid()
 
@@ -118,12 +120,19 @@ def have_different_labels(lists: Any) -> np.ndarray:
 
 def check_validation(lists: Any, argument: str, select_by: str) -> None:
     """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
-    if select_by == "last" or have_different_labels(lists).any():
+    if select_by == "last":
         return
-    raise ValueError(
-        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
-        "epoch would rank better than another. Pass more queries, or select_by='last'."
-    )
+    told = np.count_nonzero(have_different_labels(lists))
+    if not told:
+        raise ValueError(
+            f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
+            "epoch would rank better than another. Pass more queries, or select_by='last'."
+        )
+    if told < _LEAST_QUERIES:
+        warn(
+            f"`{argument}` should have at least {_LEAST_QUERIES} queries with documents of different labels, got "
+            f"{told}: which epoch ranks these best is chance. Pass more queries, or select_by='last'."
+        )
 
 
 def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:

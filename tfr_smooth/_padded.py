@@ -16,8 +16,8 @@ class Batch(NamedTuple):
       labels: [batch, list], >= 0 and without NaN; 0 at padding.
       scores: [batch, list], of the same float type, without NaN or infinities; 0 at padding.
       mask: [batch, list] bool, False for padding.
-      validity: [batch], NaN for lists with a NaN among their real labels or scores, else 1. Results are multiplied by
-        it, so NaN propagates to the value and gradient of its own list only.
+      validity: [batch], NaN for lists with a NaN among their real labels or scores, or an infinite label, else 1.
+        Results are multiplied by it, so NaN propagates to the value and gradient of its own list only.
     """
 
     labels: tf.Tensor
@@ -47,7 +47,8 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     """Returns clean lists.
 
     Args:
-      labels: [batch, list], float, int or bool; < 0 is padding. A NaN label is real, so that it propagates.
+      labels: [batch, list], float, int or bool; < 0 is padding. A NaN label is real, so that it propagates. An infinite
+        label counts as NaN.
       scores: [batch, list] or [batch, list, 1], any float type; cast to float32 unless float64.
       mask: [batch, list] bool, False for additional padding. None adds no padding.
 
@@ -66,7 +67,10 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     if scores.dtype != tf.float64:
         scores = tf.cast(scores, tf.float32)
     scores = tf.ensure_shape(scores, [None, None])
-    labels = _like("labels", tf.cast(squeezed(labels), scores.dtype), scores)
+    labels = squeezed(labels)
+    if labels.dtype.is_floating:  # A finite one may be infinite in the type of the scores.
+        labels -= fill(labels, labels > labels.dtype.max, 0.0)  # NaN for infinity
+    labels = _like("labels", tf.cast(labels, scores.dtype), scores)
     scores = tf.ensure_shape(scores, labels.shape)
     # NaN fails all comparisons, and graph optimization may turn `not (x < 0)` into `x >= 0`.
     unknown_label = tf.math.is_nan(labels)

@@ -21,8 +21,10 @@ def table(queries=60, documents=6, effect=1.0, seed=0):
     random = np.random.default_rng(seed)
     rows = queries * documents
     frame = pd.DataFrame({"query": np.tile(np.arange(queries), documents)})
-    frame["host"] = random.choice([None, *(f"h{number}" for number in range(25))], rows)
-    tags = ["", "a", "b|c", " a |c", "b|a|a", "c"]
+    # The last ones are the others, split at other places.
+    hosts = [None, *(f"h{number}" for number in range(23)), "h1\x1fa", "h1\x1f"]
+    frame["host"] = random.choice(hosts, rows)
+    tags = ["", "a", "b|c", " a |c", "b|a|a", "c", "a\x1fred", "\x1fa"]
     frame["tags"], frame["color"] = random.choice(tags, rows), random.choice(["red", "blue", "black", ""], rows)
     hosts = {
         host: np.random.default_rng(len(str(host)) + ord(str(host)[-1])).normal() for host in frame["host"].unique()

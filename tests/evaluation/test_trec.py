@@ -407,6 +407,9 @@ def test_labels_below_0_are_not_relevant():
             {"q": {"a": 1}},
             "`queries` must have finite float32 scores, got others for query 'q'.",
         ),
+        ({1: {"a": 1.0}}, {1: {"a": 1}}, "`query_id` must be non-empty text without NUL, got 1."),
+        ({"q": {"a": 1.0}}, {"q": {7: 1}}, "`doc_ids` of query 'q' must be non-empty text without NUL, got 7."),
+        ({"q": {7: 1.0}}, {"q": {"7": 1}}, "`doc_ids` of query 'q' must be non-empty text without NUL, got 7."),
     ],
 )
 def test_bad_runs_and_qrels_are_refused(run, qrels, message):

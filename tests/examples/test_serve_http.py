@@ -99,8 +99,11 @@ def test_wrong_requests_name_the_column_and_what_was_expected(send):
         "listed": {**body, "documents": [{**body["documents"][0], "listed": "yesterday"}]},
         "age": {"documents": body["documents"]},
         "documents": {"query": body["query"]},
+        "`documents`": {"query": [body["query"]] * 2, "documents": [body["documents"], None]},
+        "column 'age'": {"documents": [{**row, "age": place} for place, row in enumerate(body["documents"])]},
     }
     expected = {"price": "numbers", "listed": "dates", "age": "numbers", "documents": "required"}
+    expected |= {"`documents`": "a list", "column 'age'": "must be the same in all rows of a query"}
     for name, content in wrong.items():
         status, answer = send("/rank", content)
         assert status == 422
@@ -125,5 +128,15 @@ def test_recommenders_have_their_own_route(script, tmp_path):
         expected = recommender.recommend(histories=[[3, 4]], exclude=[5])
         _, answer = send("/recommend", {"histories": [[3, 4]], "exclude": [5]})
         assert [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
-        status, answer = send("/recommend", {})
-        assert status == 422 and "`users`" in answer["detail"]
+        two = {"users": ["u3", "u4"]}
+        for name, body in [
+            ("users", {}),
+            ("users", {"users": [["u3"]]}),
+            ("users", {"users": [{}]}),
+            ("exclude", {**two, "exclude": [[5]]}),
+            ("exclude", {**two, "exclude": [[5], None]}),
+            ("only", {**two, "only": [5, None]}),
+            ("histories", {"histories": [[3, None]]}),
+        ]:
+            status, answer = send("/recommend", body)
+            assert status == 422 and f"`{name}`" in answer["detail"]

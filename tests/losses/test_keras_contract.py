@@ -41,6 +41,15 @@ def test_fit_takes_a_model_that_ends_with_dense_1():
     np.testing.assert_allclose(model.evaluate(features, LABELS, verbose=0)[0], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("label", [np.nan, np.inf])
+def test_fit_shows_labels_that_are_no_number(label):
+    labels = LABELS.copy()
+    labels[1, 2] = label
+    model = last_dense()
+    history = model.fit(np.ones([3, 4, 2], np.float32), labels, verbose=0).history
+    assert np.isnan(history["loss"]) and np.isnan(history["ndcg"])
+
+
 @sample
 def test_labels_with_a_mask_mark_padding(name):
     for each in both(name):

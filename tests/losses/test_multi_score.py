@@ -127,10 +127,10 @@ def test_padding_changes_nothing_and_permutations_permute_the_gradient(name):
 @every_loss
 def test_one_nan_makes_its_list_nan_and_no_other(name):
     labels, scores = batch(name)
-    scores[2, 1, -1] = np.nan
+    scores[2, 1, -1], labels[3, 1] = np.nan, np.inf
     value, gradient = value_and_gradient(get(name), labels, scores)
-    np.testing.assert_array_equal(np.isnan(value), [False, False, True, False])
-    np.testing.assert_array_equal(np.isnan(gradient).any(axis=(1, 2)), [False, False, True, False])
+    np.testing.assert_array_equal(np.isnan(value), [False, False, True, True])
+    np.testing.assert_array_equal(np.isnan(gradient).any(axis=(1, 2)), [False, False, True, True])
 
 
 @every_loss

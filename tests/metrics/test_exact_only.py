@@ -210,8 +210,8 @@ def test_padding_of_documents_and_subtopics_changes_nothing_and_nan_makes_its_li
     junk = np.pad(labels, [(0, 0), (0, 2), (0, 0)], constant_values=3.0)
     mask = np.pad(np.ones(scores.shape, bool), [(0, 0), (0, 2)])
     np.testing.assert_array_equal(measure(junk, np.pad(scores, [(0, 0), (0, 2)]), mask), expected)
-    labels[3, 0, 0], scores[5, 0] = NAN, NAN
-    expected[[3, 5]] = NAN
+    labels[2, 0, 0], labels[3, 0, 0], scores[5, 0] = math.inf, NAN, NAN
+    expected[[2, 3, 5]] = NAN
     np.testing.assert_array_equal(measure(labels, scores), expected)
 
 

@@ -152,8 +152,8 @@ def test_padding_and_permutation_change_nothing_and_nan_propagates(name):
         np.testing.assert_allclose(value(metric, pad(labels, 2, -1.0), pad(scores, 2, junk)), expected, rtol=1e-6)
     order = np.random.RandomState(1).permutation(6)
     np.testing.assert_allclose(value(metric, labels[:, order], scores[:, order]), expected, rtol=1e-6)
-    for array in (labels, scores):
-        array[2, 2], kept = np.nan, array[2, 2]
+    for array, bad in ((labels, np.nan), (labels, np.inf), (scores, np.nan)):
+        array[2, 2], kept = bad, array[2, 2]
         assert np.isnan(value(metric, labels, scores))
         array[2, 2] = kept
 

@@ -74,6 +74,29 @@ def test_some_rows_are_explained_against_another_table(ranker):
     np.testing.assert_allclose(of_few.background_scores, np.median(others), atol=0.1 * np.ptp(others))
 
 
+NEW_RED = NEW["color"] == "red"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (NEW_RED, np.flatnonzero(NEW_RED)),
+        (NEW_RED.to_numpy(), np.flatnonzero(NEW_RED)),
+        (NEW_RED.tolist(), np.flatnonzero(NEW_RED)),
+        (NEW_RED.astype("boolean"), np.flatnonzero(NEW_RED)),
+        (slice(2, 5), [2, 3, 4]),
+        (slice(-1, None), [len(NEW) - 1]),
+        ({5, 2}, [2, 5]),
+        (range(2), [0, 1]),
+        (3, [3]),
+        (np.int64(3), [3]),
+        ((row for row in [4]), [4]),
+    ],
+)
+def test_rows_are_numbers_slices_or_masks(rows, expected, ranker):
+    assert sorted(ranker.explain(NEW, rows=rows, samples=1).rows) == list(expected)
+
+
 def test_a_column_takes_its_rank_in_the_actual_list_with_it():
     """Two documents differ only in the price: its contributions are all there is."""
     frame = FRAME[["query", "price", "label"]].assign(price=FRAME["price"].fillna(1.0))
@@ -154,8 +177,11 @@ def test_measures_by_a_column_are_the_means_of_its_queries(ranker, tmp_path):
     ("call", "message"),
     [
         (lambda r: r.explain(NEW, samples=0), "`samples` must be an integer >= 1, got 0."),
-        (lambda r: r.explain(NEW, rows=[0, 999]), "`rows` must be rows of `X`, at least one, got [0, 999]."),
-        (lambda r: r.explain(NEW, rows=[]), "`rows` must be rows of `X`, at least one, got []."),
+        *(
+            (lambda r, rows=rows: r.explain(NEW, rows=rows), f"`rows` must be rows of `X` from 0 to {len(NEW) - 1}, ")
+            for rows in ([0, 999], [], -1, slice(0, 0), [True, False], [False] * len(NEW), [1.0], "red", {"row": 1})
+        ),
+        (lambda r: r.explain(NEW, rows=[0, 999]), "at least one, got [0, 999]."),
         (lambda r: r.explain(NEW.drop(columns="query")), "`qid`, `group` or `query` must"),
         (lambda r: r.partial_dependence(NEW, "title"), "`column` must be one of 'price', "),
         (lambda r: r.partial_dependence(NEW, "prise"), "Did you mean 'price'"),

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -662,6 +663,48 @@ def test_queries_of_one_document_are_no_ranking():
     with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
         ranker.fit(features, labels, qid=np.arange(len(labels)))
     assert len(ranker.history_["loss"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "message"),
+    [
+        (
+            "softmax",
+            [1, 1],
+            "`label` should differ among the documents of a query, got equal ones in each of 20 queries",
+        ),
+        (
+            "softmax",
+            [1, 2],
+            "`label` should differ among the documents of a query, got equal ones in each of 20 queries",
+        ),
+        ("mean_squared", [1, 1], "`label` should differ among the documents of a query, got equal ones"),
+        ("mean_squared", [1, 2], None),
+    ],
+)
+def test_equal_labels_are_no_ranking(loss, labels, message):
+    options = {**SMALL, "loss": loss, "epochs": 1, "validation_fraction": 0.0}
+    features, queries = np.random.RandomState(0).randn(60, 2), np.repeat(np.arange(20), 3)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        tfr_smooth.Ranker(**options).fit(features, np.take(labels, queries % 2), qid=queries)
+    found = [str(each.message) for each in warned if "`label`" in str(each.message)]
+    assert len(found) == (message is not None) and all(each.startswith(message) for each in found)
+
+
+@pytest.mark.parametrize("argument", ["validation_fraction", "validation"])
+def test_few_validation_queries_choose_by_chance(argument):
+    features, labels, queries = numbers()
+    names = np.unique(queries)
+    few = np.isin(queries, names[:9])
+    parts = {"validation": (features[few], labels[few], queries[few])} if argument == "validation" else {}
+    fraction = 0.0 if parts else 9 / len(names)
+    options = {**SMALL, "epochs": 1, "validation_fraction": fraction}
+    with pytest.warns(UserWarning, match=f"^`{argument}` should have at least 10 queries with .*, got 9: which epoch"):
+        tfr_smooth.Ranker(**options).fit(features, labels, qid=queries, **parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        tfr_smooth.Ranker(**options, select_by="last").fit(features, labels, qid=queries, **parts)
 
 
 def test_arrays_must_have_the_features_of_fit(of_arrays):

@@ -1,5 +1,7 @@
 """Columns that trees cannot use: ids, sets, texts, vectors and matches of two columns."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -162,6 +164,50 @@ def test_a_product_log_needs_no_kinds(tmp_path):
     served = ranker.model_.table_features.columns[0]
     codes = served.features(served.prepare(tf.constant(["100001.0", "100001"])), served.resource()).numpy()
     assert codes[0] == codes[1] > 1.0
+
+
+def consequences(frame):
+    """Returns columns that follow from the clicks, and such that do not."""
+    random, click = np.random.default_rng(1), frame["click"] > 0
+    some = click & (random.random(len(frame)) < 0.3)
+    told = {
+        "text": np.where(click, "yes", "no"),
+        "partly": np.where(some, "bought", "open"),
+        "number": np.where(click, random.normal(size=len(frame)), np.nan),
+        "missing": np.where(click, None, "left"),
+        "day": pd.to_datetime(pd.Series(np.where(some, "2025-01-05", None))),
+        "flag": pd.array(np.where(click, True, None), "boolean"),
+        "id": [f"order {number}" if one else None for number, one in enumerate(some)],
+        "actions": [["view", "click"] if one else ["view"] for one in click],
+        "vector": [[1.0, 2.0] if one else None for one in some],
+    }
+    rare = random.random(len(frame)) < 0.1
+    other = {
+        "any": random.choice(["yes", "no", ""], len(frame)),
+        "sparse": np.where(rare, random.normal(size=len(frame)), np.nan),
+        "broken": np.where(rare & ~click, np.nan, random.normal(size=len(frame))),
+        "many": [f"item {number}" for number in range(len(frame))],
+    }
+    return told, other
+
+
+def test_columns_that_follow_from_the_label_are_all_in_one_warning(monkeypatch):
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 1)
+    frame = product_log(queries=200)[["query", "click"]]
+    told, other = consequences(frame)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": None})  # trains again on all queries
+    with pytest.warns(UserWarning, match="nearly are the label") as warned:
+        ranker.fit(frame.assign(**told, **other), label="click", query="query")
+    messages = [str(each.message) for each in warned if "the label" in str(each.message)]
+    assert len(messages) == 1 and messages[0].startswith(f"The columns {[*told]} nearly are the label")
+
+
+def test_documents_of_weight_0_tell_no_column():
+    frame = product_log().drop(columns=["purchase", "shop"]).assign(weight=1.0, marked=0)
+    frame.loc[::3, ["weight", "marked", "click"]] = 0.0, 1, 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="click", query="query", weight="weight")
 
 
 @pytest.mark.parametrize(

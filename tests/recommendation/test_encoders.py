@@ -170,6 +170,11 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
         ),
         ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
         ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
+        (
+            {},
+            {"items": table().assign(item=[None, *table()["item"][1:]])},
+            "^`items` must be text, .* got None in row 0",
+        ),
         ({"kinds": {"z": "id"}}, {"items": table()}, "^`kinds` must be one of 'x0'.* got 'z'"),
         (
             {"item_encoder": encoder(5)},

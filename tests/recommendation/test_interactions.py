@@ -63,8 +63,11 @@ def test_ids_are_found_in_any_order():
     assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
     with pytest.raises(ValueError, match="`users` must be known ids, got 'd'."):
         found.user_indices(["a", "d"])
-    with pytest.raises(ValueError, match="`items` must be integers, as the ids of the training are, got '5'."):
-        found.item_indices(["5"])
+    assert found.item_indices(["5", 6.0]).tolist() == [1, 2]
+    with pytest.raises(
+        ValueError, match="`items` must be integers of 64 bits, as the ids of the training are, got 'x'"
+    ):
+        found.item_indices(["x"])
 
 
 @pytest.mark.parametrize(
@@ -83,12 +86,18 @@ def test_missing_and_masked_numbers_are_refused(matrix, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"weights": [1.0, 0.0, 2.0]}, "`weights` must be 3 finite numbers > 0, one per interaction, got"),
+        ({"weights": [1.0, 0.0, 2.0]}, "`weights` must be 3 finite numbers > 0, one per interaction, got 0 at place 1"),
+        (
+            {"weights": [1.0, 1e39, 2.0]},
+            "`weights` must be 3 finite numbers > 0, one per interaction, got 1e+39 at place",
+        ),
+        ({"weights": ["a"] * 3}, "`weights` must be 3 finite numbers > 0, one per interaction, got ['a', 'a', 'a']"),
         ({"user_ids": ["a"]}, "`user_ids` must have one id for each of 2, got 1."),
         ({"item_ids": [1, 2, 1]}, "`item_ids` must be unique, got 1 twice."),
-        ({"item_ids": [1, None, 2]}, "`item_ids` must be integers or strings, got NoneType, int."),
-        ({"times": [1.0, 2.0]}, "`times` must be 3 finite numbers, one per interaction, got"),
-        ({"times": [1.0, 2.0, np.nan]}, "`times` must be 3 finite numbers, one per interaction, got"),
+        ({"item_ids": [1, None, 2]}, "`item_ids` must be integers or text, got None in row 1."),
+        ({"item_ids": [1, 1.0, 2]}, "`item_ids` must be unique, got 1 twice."),
+        ({"times": [1.0, 2.0]}, "`times` must be 3 finite numbers, one per interaction, got the shape (2,)"),
+        ({"times": [1.0, 2.0, np.nan]}, "`times` must be 3 finite numbers, one per interaction, got nan at place 2"),
         (
             {"item_ids": [1, -1, 2]},
             "`item_ids` must not contain -1, which pads lists of items: give this item another id",

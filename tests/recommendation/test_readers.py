@@ -176,6 +176,8 @@ _NANOSECONDS = 1_700_000_000_000_000_000 + np.array([30, 10, 20, 10])
         (pd.array(_NANOSECONDS, "Int64"), [1, 3, 2, 0]),
         (pd.to_datetime(_NANOSECONDS), [1, 3, 2, 0]),
         (pd.to_datetime(_NANOSECONDS, utc=True), [1, 3, 2, 0]),
+        ([f"9999-12-31 23:59:{second}" for second in (30, 10, 20, 10)], [1, 3, 2, 0]),
+        (np.array(["9999-12-31", "0001-01-01", "9999-01-01", "0001-01-01"], "datetime64[s]"), [1, 3, 2, 0]),
     ],
 )
 def test_times_are_exact_and_equal_ones_in_the_order_of_the_rows(times, order):
@@ -204,12 +206,23 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
     "columns, options, message",
     [
         ({"what": [7, None, 8]}, {}, "frame: column 'what' must be known values, got None in row 1."),
-        ({"what": [7, 8, 8.5]}, {}, "frame: column 'what' must be integers or strings, got the type double."),
-        ({"what": [True, False, True]}, {}, "frame: column 'what' must be integers or strings, got the type bool."),
+        ({"what": [7, 8, 8.5]}, {}, "frame, row 2: the item must be a whole number or text, got 8.5"),
+        ({"what": [True, False, True]}, {}, "frame, row 0: the item must be a whole number or text, got True"),
+        ({"what": [[7], [8], []]}, {}, "frame: column 'what' must be whole numbers or text, got the type list"),
         ({"what": ["a", "", "b"]}, {}, "frame, row 1: the item is empty"),
         ({"what": [7, -1, 8]}, {}, "`items` must not contain -1, which pads lists of items: give this item another id"),
-        ({"what": [7, 2**64 - 1, 8]}, {}, "`items` must be integers of 64 bits or strings, got longer ones."),
-        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must be numbers or"),
+        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must be numbers, got"),
+        (
+            {"stars": [3, 3, -1]},
+            {"weight": "stars"},
+            "frame: column 'stars' must be finite numbers > 0, got -1 in row 2.",
+        ),
+        ({"when": ["2026-01-05", "soon", ""]}, {"time": "when"}, "frame: column 'when' must be dates as in ISO 8601"),
+        (
+            {"when": ["2026-01-05", "", ""]},
+            {"time": "when"},
+            "frame: column 'when' must be known values, got None in row 1",
+        ),
         ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame: column 'when' must be finite numbers, got inf in row 2."),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
         ({}, {"rating": "stars", "least_rating": 6}, "frame: no pairs of a user and an item with a high enough rating"),
@@ -217,7 +230,7 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
         ({}, {"least_rating": 4}, "`least_rating` must be None without `rating`, got 4."),
         ({}, {"rating": "stars", "least_rating": "4"}, "`least_rating` must be a finite number, got '4'."),
         ({}, {"items": [1, 1]}, "`items` must be unique, got 1 twice."),
-        ({}, {"users": [1, "a"]}, "`users` must be integers or strings, got int, str."),
+        ({}, {"users": [1, None]}, "`users` must be integers or text, got None in row 1."),
     ],
 )
 def test_bad_frames_are_refused_with_their_row(columns, options, message):

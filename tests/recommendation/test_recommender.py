@@ -344,16 +344,25 @@ def make(**arguments):
         (make(loss=None, alpha=1.0), "`loss` must be a name to take 'alpha', got None."),
         (make(loss=3), "`loss` must be an instance of .*RankingLoss or None, got 3"),
         (lambda fitted: recommendation.Recommender().predict([0]), "`fit` must be called first"),
-        (lambda fitted: fitted.recommend([3]), "`users` must be strings, as the ids of the training are, got 3."),
+        (
+            lambda fitted: fitted.recommend([None]),
+            "`users` must be text, as the ids of the training are, got None in row",
+        ),
+        (lambda fitted: fitted.recommend([], exclude=[True]), "`exclude` must be text, .* are, got True."),
+        (lambda fitted: fitted.recommend(histories=[["item 1"], None]), "`histories` must be a list of ids, got None."),
         (lambda fitted: fitted.recommend(histories=["item 3"]), "`histories` must be a list of ids, got 'item 3'"),
         (lambda fitted: fitted.user_vectors(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
         (lambda fitted: recommendation.Recommender().item_vectors(), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),
         (
             lambda fitted: fitted.recommend(["user 1"], only="item 3"),
-            "`only` must be a list of ids, or one per user, got 'item 3'",
+            "`only` must be one list of ids for all users, or one list for each of the 1 users, got 'item 3'",
         ),
-        (lambda fitted: fitted.recommend(["user 1"], only=[[], []]), "`only` must have one list for each of 1 users"),
+        (
+            lambda fitted: fitted.recommend(["user 1"], only=[[], []]),
+            "or one list for each of the 1 users, got 2 lists",
+        ),
+        (lambda fitted: fitted.recommend(["user 1", "user 2"], exclude=[["item 3"]]), "of the 2 users, got 1 list"),
         (
             lambda fitted: recommendation.Recommender(dim=4, loss=None).fit(interactions(1), init_model=fitted),
             "`init_model` must have the same arguments of the vectors, such as `dim`.",

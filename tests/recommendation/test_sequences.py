@@ -267,6 +267,24 @@ def test_a_user_gets_what_the_own_items_in_order_get(fitted, tmp_path):
     np.testing.assert_array_equal(served["users"](users=tf.constant([3, 7], tf.int64))["items"][:, :5], expected.items)
 
 
+@pytest.mark.parametrize(("length", "transitions"), [(1, 1.0), (3, 1.0), (12, 1.0), (3, 0.0)])
+def test_short_histories_have_the_transitions_of_longer_ones(length, transitions, tmp_path):
+    options = {**SMALL, "softmax_epochs": 1, "refit": False, "history_length": length, "transitions": transitions}
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(20), [40, 1]), axis=1)
+    fitted = recommendation.Recommender(**options).fit(in_time([row[: 5 + row[0] % 10] for row in orders], 20))
+    latest = fitted.interactions_.latest(np.arange(40), 20)[0]
+    histories = [[item for item in row.tolist() if item >= 0] for row in latest]
+    expected, found = fitted.recommend(histories=histories), fitted.recommend(range(40))
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    np.testing.assert_allclose(
+        fitted.predict(range(40)).max(axis=1), fitted.recommend(range(40), exclude_seen=False).scores[:, 0], atol=1e-5
+    )
+    served = tf.saved_model.load(str(fitted.export(tmp_path))).signatures
+    answer = served["users"](users=tf.range(40, dtype=tf.int64))
+    np.testing.assert_array_equal(answer["items"][:, :5], expected.items[:, :5])
+
+
 @pytest.mark.slow
 def test_the_latest_items_are_held_out(fitted):
     everything = walks(80)

@@ -2,6 +2,9 @@
 
 import concurrent.futures
 import datetime
+import functools
+import json
+import re
 import shutil
 
 import numpy as np
@@ -10,9 +13,11 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
+from tests import helpers
 from tests.ranker.test_ranker import FRAME, NEW, SMALL, numbers
 from tests.recommendation.groups import likes
 from tfr_smooth import recommendation, serving
+from tfr_smooth.serving import loaded_recommender
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
@@ -92,6 +97,63 @@ def test_lists_without_documents_have_empty_rankings(loaded, lists):
         np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
 
 
+def test_ties_keep_their_order(loaded, lists):
+    query, documents, _ = lists[0]
+    assert [ranked.place for ranked in loaded.rank(query, documents=[documents[0]] * 9)] == [*range(9)]
+    places = [ranked.place for ranked in loaded.rank(query, documents=[*documents[:2], *documents[:2]])]
+    assert places in ([0, 2, 1, 3], [1, 3, 0, 2])
+
+
+def test_each_query_has_its_own_keys(loaded, lists):
+    """A value of the query stands in its dict or in its documents, whatever the other queries do."""
+    queries, documents, expected = zip(*lists, strict=True)
+    in_documents = [[{**row, **query} for row in rows] for query, rows in zip(queries, documents, strict=True)]
+    for is_given in ([True, False], [False, True]):
+        is_given = np.resize(is_given, len(lists))
+        rankings = loaded.rank(
+            [query if given else {} for query, given in zip(queries, is_given, strict=True)],
+            documents=[documents[place] if given else in_documents[place] for place, given in enumerate(is_given)],
+        )
+        for ranking, scores in zip(rankings, expected, strict=True):
+            np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+    # A key of the query stands for all of its documents.
+    ranking = loaded.rank(queries[0], documents=[{**row, "age": -5 * place} for place, row in enumerate(documents[0])])
+    np.testing.assert_allclose(scores_of(ranking), expected[0], **CLOSE)
+
+
+def test_a_value_of_the_query_that_differs_among_the_documents_is_refused(loaded, lists):
+    (query, documents, _), (_, others, _) = lists[:2]
+    rows = [{**row, "age": 40} for row in others]
+    rows[2]["age"] = 41
+    wrong = len(documents) + 2
+    message = f"column 'age' must be the same in all rows of a query, got different values in the query of row {wrong}."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        loaded.rank([query, {}], documents=[documents, rows])
+    rows[2]["age"] = None
+    with pytest.raises(ValueError, match=re.escape(message)):
+        loaded.rank([query, {}], documents=[documents, rows])
+    loaded.rank([query, {}], documents=[documents, [{**row, "age": None} for row in others]])
+
+
+def test_lists_of_uneven_lengths_take_the_memory_of_their_documents(loaded, lists, monkeypatch):
+    query, documents, scores = lists[0]
+    rank, sizes = loaded._rank, []
+
+    @functools.wraps(rank)
+    def watched(inputs):
+        sizes.append(inputs["mask"].shape.num_elements())
+        return rank(inputs)
+
+    watched.structured_input_signature = rank.structured_input_signature
+    monkeypatch.setattr(loaded, "_rank", watched)
+    long = documents * 60
+    together = loaded.rank([query] * 202, documents=[*[documents[:1]] * 100, long, *[[]] * 1, *[documents[:1]] * 100])
+    assert sum(sizes) <= 2 * (200 + len(long))
+    np.testing.assert_allclose(together[0][0].score, loaded.rank(query, documents=documents[:1])[0].score, **CLOSE)
+    np.testing.assert_allclose(scores_of(together[100]), scores_of(loaded.rank(query, documents=long)), **CLOSE)
+    assert together[101] == [] and together[201][0].document is documents[0]
+
+
 @pytest.mark.parametrize(
     "name, same, other",
     [
@@ -147,6 +209,11 @@ def test_a_missing_column_names_the_document(loaded, lists):
         lambda: loaded.rank([query] * 2, documents=documents[:1]),
         lambda: loaded.rank("age", documents=documents),
         lambda: loaded.rank(query, documents=["a"]),
+        lambda: loaded.rank(query, documents=None),
+        lambda: loaded.rank(query, documents=documents[0]),
+        lambda: loaded.rank([query] * 2, documents=[documents, None]),
+        lambda: loaded.rank([query] * 2, documents=[documents, 3]),
+        lambda: loaded.rank([query, None], documents=[documents, documents]),
         lambda: loaded.score({"age": [20]}),
     ):
         with pytest.raises(ValueError, match="column|`documents`|`query`"):
@@ -170,6 +237,80 @@ def test_the_last_version_is_loaded_and_others_are_refused(path, tmp_path):
     for wrong in (tmp_path, tmp_path / "11", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="`path` must be"):
             serving.load(wrong)
+
+
+def changed_feature(**changes):
+    return lambda card: card["features"][0].update(changes)
+
+
+DAMAGES = {
+    "no JSON": None,
+    "a list": lambda card: [card],
+    "no signatures": lambda card: card.pop("signatures"),
+    "other signatures": lambda card: card["signatures"].pop("rank"),
+    "no features": lambda card: card.pop("features"),
+    "null features": lambda card: card.update(features=None),
+    "a feature less": lambda card: card["features"].pop(),
+    "a feature more": lambda card: card["features"].append({**card["features"][0], "name": "x", "shape": [10**9]}),
+    "no name": lambda card: card["features"][0].pop("name"),
+    "a huge shape": changed_feature(shape=[10**9]),
+    "a shape of text": changed_feature(shape="[3]"),
+    "no shape": changed_feature(shape=None),
+    "another owner": changed_feature(of="user"),
+    "another kind": changed_feature(kind="nimber"),
+    "a kind of other values": changed_feature(kind="date"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("of_columns", [False, True])
+def test_a_damaged_card_is_refused_with_its_file(damage, of_columns, exported, path, tmp_path):
+    folder = shutil.copytree(path if of_columns else exported.path, tmp_path / "1")
+    file = folder / "assets.extra" / "model_card.json"
+    if DAMAGES[damage] is None:
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        card = json.loads(file.read_text())
+        card = card if (result := DAMAGES[damage](card)) is None or not isinstance(result, list) else result
+        file.write_text(json.dumps(card))
+    with pytest.raises(ValueError, match=rf"`path` must be an export .*{re.escape(str(file))}: ") as caught:
+        serving.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+FORKED = """
+import os, signal, sys
+from tfr_smooth import models, recommendation, serving
+
+ranker, recommender = map(serving.load, sys.argv[1:])
+model = models.FeedForwardScorer(hidden=[2])
+model.build([None, None, 3])
+calls = [
+    lambda: ranker.rank(documents=[[1.0, 2.0, 3.0]]),
+    lambda: ranker.score([[1.0, 2.0, 3.0]]),
+    lambda: recommender.recommend([1]),
+    lambda: serving.load(sys.argv[1]),
+    lambda: serving.export_ranker(model, sys.argv[1] + "/again", num_features=3),
+    lambda: serving.export_onnx(model, sys.argv[1] + "/ranker.onnx"),
+]
+for call in calls:
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # TensorFlow would wait forever
+        try:
+            print(call(), flush=True)
+        except RuntimeError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+print(len(ranker.rank(documents=[[1.0, 2.0, 3.0]])))
+"""
+
+
+def test_a_process_forked_after_loading_is_refused_in_one_line(exported, recommenders):
+    *lines, last = helpers.check_run("-c", FORKED, exported.path, recommenders[False][2]).splitlines()
+    assert last == "1" and len(lines) == 6
+    assert all("TensorFlow does not work in a process forked from one that used it" in line for line in lines)
 
 
 def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
@@ -219,16 +360,27 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_
         serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup_list_sizes=()))
 
 
+@pytest.fixture(scope="module")
+def recommenders(tmp_path_factory):
+    """By whether ids are text: the ids of users and items, the export, and the recommender."""
+    made = {}
+    for of_text in (True, False):
+        user_ids, item_ids = [*range(100, 124)], [*range(300, 324)]
+        if of_text:
+            user_ids, item_ids = (
+                [f"{what} {number}" for number in ids] for what, ids in zip("ui", (user_ids, item_ids), strict=True)
+            )
+        options = {"dim": 8, "softmax_epochs": 4, "softmax_batch_size": 4, "loss": None, "refit": False}
+        recommender = recommendation.Recommender(**options, verbose=False)
+        recommender.fit(recommendation.Interactions(likes(), user_ids, item_ids))
+        made[of_text] = (user_ids, item_ids, recommender.export(tmp_path_factory.mktemp("recommender")), recommender)
+    return made
+
+
 @pytest.mark.parametrize("of_text", [True, False])
-def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
-    user_ids, item_ids = [*range(100, 124)], [*range(300, 324)]
-    if of_text:
-        user_ids, item_ids = (
-            [f"{what} {number}" for number in ids] for what, ids in zip("ui", (user_ids, item_ids), strict=True)
-        )
-    options = {"dim": 8, "softmax_epochs": 4, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
-    recommender = recommendation.Recommender(**options).fit(recommendation.Interactions(likes(), user_ids, item_ids))
-    loaded = serving.load(recommender.export(tmp_path))
+def test_recommendations_are_those_of_the_recommender(of_text, recommenders, monkeypatch):
+    user_ids, item_ids, path, recommender = recommenders[of_text]
+    loaded = serving.load(path)
     histories = [item_ids[:3], [item_ids[5]], []]
     calls = [
         {"users": user_ids[:4]},
@@ -236,16 +388,24 @@ def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
         {"users": user_ids[:2], "only": [item_ids[3:6], item_ids[8:20]], "exclude": [[], item_ids[:12]]},
         {"users": user_ids[:2], "only": []},
         {"users": user_ids[:2], "exclude": np.array(item_ids[:3], object)},
+        {"users": user_ids[:2], "exclude": set(item_ids[:3])},
+        {"users": user_ids[:2], "exclude": pd.Series(item_ids[:3], index=[7, 8, 9])},
+        {"users": user_ids[:2], "only": pd.Series([item_ids[3:9], item_ids[:9]], index=[7, 8])},
         {"histories": histories},
+        {"histories": histories * 9, "exclude": item_ids[:3]},
         {"histories": histories, "only": item_ids[2:12], "exclude": [[], item_ids[:12], [item_ids[4]]]},
     ]
     no_item = "" if of_text else -1
+    monkeypatch.setattr(loaded_recommender, "_ITEMS", 5)  # in parts
     for call in calls:
         expected = recommender.recommend(**call)
         for recommended, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):
             is_item = items != no_item
             assert [entry.item for entry in recommended] == items[is_item].tolist()
             np.testing.assert_allclose([entry.score for entry in recommended], scores[is_item], rtol=1e-5, atol=1e-5)
+    given = {name: (item for item in ids) for name, ids in (("users", user_ids[:2]), ("exclude", item_ids[:3]))}
+    assert loaded.recommend(**given) == loaded.recommend(user_ids[:2], exclude=item_ids[:3])
+    assert loaded.recommend(item for item in [None]) == loaded.recommend(histories=[[]])  # an unknown user
     if not of_text:
         assert loaded.recommend(["100", "101"]) == loaded.recommend([100.0, 101])
         with pytest.raises(ValueError, match="`users` must be ids that are integers"):
@@ -254,3 +414,18 @@ def test_recommendations_are_those_of_the_recommender(of_text, tmp_path):
     for wrong in ({}, {"users": user_ids, "histories": []}, {"users": user_ids, "topn": 0}):
         with pytest.raises(ValueError, match="`users`|`topn`"):
             loaded.recommend(**wrong)
+
+
+@pytest.mark.parametrize("of_text", [True, False])
+def test_malformed_users_histories_and_filters_are_refused_by_name(of_text, recommenders):
+    (a, b, *_), (item, *_), path, _ = recommenders[of_text]
+    loaded = serving.load(path)
+    wrong = [{"users": users} for users in ([[a]], [{}], a, 5, np.array([[a]]), {a: 1})]
+    wrong += [{"histories": histories} for histories in ([item], [[item], None], [[item, None]], item, 5, [[[item]]])]
+    filters = [[[item]], [[item]] * 3, [[]], [[item], None], [item, None], [None, item], [[item], item]]
+    filters += [item, 5, {item: 1}]
+    wrong += [{"users": [a, b], name: given} for name in ("exclude", "only") for given in filters]
+    for call in wrong:
+        name = [*call][-1]
+        with pytest.raises(ValueError, match=f"`{name}` must"):
+            loaded.recommend(**call)

@@ -219,22 +219,23 @@ def test_the_default_signature_can_be_chosen(default, tmp_path):
     assert unnamed(signature.structured_outputs) == outputs
 
 
-def two_towers(names=("click", "buy")):
+def two_towers(names=("click", "buy"), shape=(-1,)):
     features = tf.keras.Input([None, 2], name="x")
-    outputs = {name: tf.keras.layers.Reshape([-1])(tf.keras.layers.Dense(1)(features)) for name in names}
+    outputs = {name: tf.keras.layers.Reshape(shape)(tf.keras.layers.Dense(1)(features)) for name in names}
     return tf.keras.Model({"x": features}, outputs)
 
 
 TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup_list_sizes": ()}
 
 
-def test_a_model_with_several_outputs_ranks_by_the_given_one(tmp_path):
-    model = two_towers()
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_a_model_with_several_outputs_ranks_by_the_given_one(shape, tmp_path):
+    model = two_towers(shape=shape)
     path = serving.export_ranker(model, tmp_path, rank_by="buy", **TWO)
     features = np.random.RandomState(0).randn(1, 4, 2).astype(np.float32)
     signatures = tf.saved_model.load(str(path)).signatures
     answer = signatures["rank"](x=tf.constant(features), mask=tf.constant([[True] * 4]))
-    expected = {name: scores.numpy() for name, scores in model({"x": features}).items()}
+    expected = {name: scores.numpy().reshape(1, 4) for name, scores in model({"x": features}).items()}
     for name, scores in expected.items():
         np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
     assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
@@ -297,8 +298,8 @@ def test_a_model_of_other_inputs_is_refused_in_one_line(arguments, tmp_path):
 
 def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
     features = tf.keras.Input([None, 2], name="x")
-    model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
-    with pytest.raises(ValueError, match=r"`model` must return scores \[batch, list\], got shape \(None, None, 1\)"):
+    model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(3)(features))
+    with pytest.raises(ValueError, match=r"`model` must return scores \[batch, list\] or .*, got \(None, None, 3\)"):
         serving.export_ranker(model, tmp_path, **TWO)
 
 

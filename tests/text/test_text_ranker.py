@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import tensorflow as tf
@@ -132,11 +133,53 @@ def test_an_empty_table_has_no_scores(fitted, table, empty):
 
 
 @few_families
-def test_blanks_before_and_after_a_text_do_not_count(trained, family):
+@pytest.mark.parametrize("blank", list(" \t\n\v\f\r\x1c\x1f\x85\u00a0\u1680\u2003\u2028\u202f\u3000"))
+def test_blanks_before_and_after_a_text_do_not_count(trained, family, blank):
     ranker = trained("late", family)
     plain = ranker.predict({"query": ["lift"], "text": ["wing heat"]})
-    other = ranker.predict({"query": ["\u00a0lift\n"], "text": [" \t\v\u3000wing heat "]})
+    other = ranker.predict({"query": [f"{blank}lift\n"], "text": [f" \t{blank}wing heat {blank}"]})
     np.testing.assert_array_equal(other, plain)
+    tokenize = ranker.model_.encoder.tokenize  # also of exports
+    np.testing.assert_array_equal(
+        *(tokenize(tf.constant([each])).numpy()[0] for each in ("lift", f"{blank}lift{blank}"))
+    )
+
+
+@pytest.mark.parametrize("query_id", [None, "query_id"])
+def test_blanks_around_the_texts_of_a_training_do_not_count(checkpoint, table, query_id):
+    blanks = np.random.default_rng(0).choice(["", " ", "\u00a0", "\u3000", "\n"], [4, len(table)])
+    spaced = table.assign(query=blanks[0] + table["query"] + blanks[1], text=blanks[2] + table["text"] + blanks[3])
+    found = make(checkpoint).fit(spaced, query_id=query_id, validation=spaced)
+    expected = make(checkpoint).fit(table, query_id=query_id, validation=table)
+    assert found.history_ == expected.history_
+    np.testing.assert_array_equal(found.predict(spaced), expected.predict(table))
+    assert found.rank(spaced)["text"].tolist() == spaced["text"].loc[expected.rank(table).index].tolist()
+
+
+FORMS = {
+    "categories": lambda table: table.astype({"query": "category", "text": "category", "query_id": "category"}),
+    "nullable": lambda table: table.convert_dtypes(),
+    "Polars": pl.from_pandas,
+    "categories of Polars": lambda table: pl.from_pandas(table).with_columns(
+        pl.col("query", "text").cast(pl.Categorical)
+    ),
+    "PyArrow": pa.Table.from_pandas,
+    "lists": lambda table: table.to_dict("list"),
+    "integers": lambda table: table.assign(query_id=pd.factorize(table["query_id"])[0]),
+    "floats": lambda table: table.assign(query_id=pd.factorize(table["query_id"])[0] + 0.0, label=table["label"] + 0.0),
+    "dates": lambda table: table.assign(query_id=pd.to_datetime(pd.factorize(table["query_id"])[0], unit="D")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_ranker_is_the_same_by_every_form_of_a_table(checkpoint, fitted, table, form):
+    given = FORMS[form](table)
+    expected, found = fitted.predict(table), fitted.predict(given)
+    np.testing.assert_array_equal(found, expected)
+    assert fitted.rank(given)["score"].tolist() == fitted.rank(table)["score"].tolist()
+    assert fitted.evaluate(given) == fitted.evaluate(table)
+    if form in ("categories of Polars", "dates"):
+        np.testing.assert_array_equal(make(checkpoint).fit(given, query_id="query_id").predict(table), expected)
 
 
 # Vectors.
@@ -165,9 +208,14 @@ def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, tra
     [
         ("late", ["lift"], "query", "`interaction` must be 'single' for `encode`, got 'late'"),
         ("single", ["lift"], "text", "`role` must be one of .*, got 'text'"),
-        ("single", "lift", "query", "`texts` must be a list of texts, got 'lift'"),
+        ("single", "lift", "query", "`texts` must be a list of texts, .* got 'lift'"),
         ("single", ["lift", None], "query", "`texts` must be text without missing values, got None in row 1"),
-        ("single", [1.0], "query", "`texts` must be text, got the type double"),
+        ("single", ["lift", 1.0], "query", "`texts` must have values of one type"),
+        ("single", [1.0], "query", "`texts` must be text, got 1.0 in row 0"),
+        ("single", pd.Series([1], dtype="category"), "query", "`texts` must be text, got 1 in row 0"),
+        ("single", pd.DataFrame({"text": ["lift"]}), "query", "`texts` must be a list of texts, .* got DataFrame"),
+        ("single", pa.table({"text": ["lift"]}), "query", "`texts` must be a list of texts, .* got Table"),
+        ("single", {"text": ["lift"]}, "query", "`texts` must be a list of texts, .* got dict"),
         ("single", ["lift", "\ud800"], "query", "`texts` must be text that UTF-8 has, got .* in row 1"),
         ("single", np.array(["lift", "\ud800"]), "query", "`texts` must be text that UTF-8 has, got .* in row 1"),
     ],
@@ -235,7 +283,7 @@ def test_unfitted_rankers_are_refused(checkpoint, table):
         (lambda t: t.assign(text=[None, *t["text"][1:]]), "column 'text' must be text .*, got None in row 0"),
         (lambda t: t.assign(query=[*t["query"][:-1], np.nan]), "column 'query' must be text .*, got None in row "),
         (lambda t: {**t, "text": np.array(["\ud800", *t["text"][1:]])}, "column 'text' .* UTF-8 has, got .* in row 0"),
-        (lambda t: t.assign(text=1.0), "column 'text' must be text, got the type double"),
+        (lambda t: t.assign(text=1.0), "column 'text' must be text, got 1.0 in row 0"),
         (lambda t: t.assign(label=-1), "column 'label' must be finite float32 numbers >= 0, got -1 in row 0"),
         (lambda t: t.assign(query=["other", *t["query"][1:]]), "column 'query' must be the same .* in row 1"),
         (lambda t: t.assign(label=0), "`X` must have a query with a relevant and a non-relevant document, got none"),

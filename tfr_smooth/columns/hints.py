@@ -16,7 +16,7 @@ _MOST, _SOME = 0.9, 0.1  # of the different texts, of which so many look like so
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
 _FRACTION = r"[.,'%$€£¥]"
-_DATE = re.compile(r"(\d{4}|\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=\D|$)")
+_DATE = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
 _PARTS = r"^[^\s{0}]+(\s?[{0}]\s?[^\s{0}]+)*$"  # values without blanks, separated
 _SEPARATORS = "|;,"
 
@@ -29,7 +29,7 @@ def hints(summaries: Iterable[ColumnSummary], table: pa.Table) -> Iterator[str]:
       table: The table, with the texts as they are.
     """
     for summary in summaries:
-        if summary.type == "text" and summary.kind != "date" and summary.reason[:1] != "`":
+        if summary.type == "text" and summary.kind in ("category", "id") and summary.reason[:1] != "`":
             column = table[summary.name]
             texts = pc.unique(column[:: len(column) // _SAMPLED + 1].drop_null())
             texts = texts.filter(pc.not_equal(texts, ""))

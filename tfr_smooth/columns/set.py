@@ -14,10 +14,10 @@ from tfr_smooth.columns.codes import MOST_CODES, Coded, whole, whole_strings
 from tfr_smooth.columns.id import _RARE
 from tfr_smooth.columns.kinds import TrainingValues, counts_of
 from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import OUTER_BLANKS
 from tfr_smooth.data.reading.checks import Where, id_text, refuse, refuse_where
 
 _SEPARATOR = "|"
-_BLANKS = r"^[\s\p{Z}]+|[\s\p{Z}]+$"  # around values, in Arrow and TensorFlow
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Set(Coded):
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the values [rows, (values)] of strings [rows]."""
         parts = tf.strings.split(values, self.separator)
-        stripped = functools.partial(tf.strings.regex_replace, pattern=_BLANKS, rewrite="")
+        stripped = functools.partial(tf.strings.regex_replace, pattern=OUTER_BLANKS, rewrite="")
         return tf.ragged.map_flat_values(lambda texts: whole_strings(stripped(texts)), parts)
 
     @property
@@ -94,7 +94,7 @@ class Set(Coded):
 def split_sets(texts: pa.ChunkedArray, separator: str) -> tuple[Any, Any]:
     """Returns the number of values in each text, and all values, as `Set.split` returns them."""
     sets = pc.split_pattern(texts.cast(pa.large_string()), separator)
-    return pc.list_value_length(sets), whole(pc.replace_substring_regex(pc.list_flatten(sets), _BLANKS, ""))
+    return pc.list_value_length(sets), whole(pc.replace_substring_regex(pc.list_flatten(sets), OUTER_BLANKS, ""))
 
 
 def _joined(where: Where, values: Any, separator: str) -> Any:

@@ -25,7 +25,7 @@ _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # A statistic must explain this fraction of the labels' variance, by this many standard errors over queries.
 _LEAST_FRACTION, _LEAST_ERRORS = 1e-4, 2.0
 _MOST_VALUES = 100_000
-_JOINT = "\x1f"  # between the two values of an interaction
+_JOINT = "\x1f"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Statistic:
 
     Args:
       columns: The name of a column, or the names of two for an interaction, whose values are pairs of theirs.
-      values: The values, for an interaction joined by "\x1f".
+      values: The values, for an interaction the number of bytes of the first one, "\x1f" and both.
       means: The shrunk mean of each value.
       counts: The number of training documents of each value.
 
@@ -97,9 +97,12 @@ class Statistic:
         """
         if len(values) == 1:
             return tf.gather(self._mean(values[0].parts.to_tensor(), resource), values[0].places)
-        first, second = (tf.gather(side.parts.to_tensor(), side.places) for side in values)
-        first, second = first[..., :, tf.newaxis], second[..., tf.newaxis, :]
-        joint = tf.where(tf.equal(first, "") | tf.equal(second, ""), "", first + _JOINT + second)
+        first, second = (side.parts.to_tensor() for side in values)
+        # With its length, the first value ends at one place only, whatever the values contain.
+        first = tf.where(tf.equal(first, ""), "", tf.strings.as_string(tf.strings.length(first)) + _JOINT + first)
+        first = tf.gather(first, values[0].places)[..., :, tf.newaxis]
+        second = tf.gather(second, values[1].places)[..., tf.newaxis, :]
+        joint = tf.where(tf.equal(first, "") | tf.equal(second, ""), "", first + second)
         return self._mean(tf.reshape(joint, tf.concat([tf.shape(joint)[:-2], [-1]], axis=0)), resource)
 
     def _mean(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
@@ -250,7 +253,9 @@ def _pairs(first: _Occurrences, second: _Occurrences, count: int) -> _Occurrence
     number = max(1, len(second.texts))
     different, codes = np.unique(first.codes[left] * number + second.codes[right], return_inverse=True)
     texts = [side.texts.take(pa.array(of)) for side, of in zip((first, second), divmod(different, number), strict=True)]
-    return _Occurrences(codes, rows, pc.binary_join_element_wise(*texts, pa.scalar(_JOINT, pa.large_string())))
+    lengths = pc.binary_length(texts[0]).cast(pa.large_string())
+    parts = lengths, pa.scalar(_JOINT, pa.large_string()), *texts, pa.scalar("", pa.large_string())
+    return _Occurrences(codes, rows, pc.binary_join_element_wise(*parts))
 
 
 def _learn(names: tuple[str, ...], values: _Occurrences, rows: _Rows) -> tuple[Statistic, np.ndarray] | None:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
+# The blanks of Unicode at the ends of a text, for Arrow and TensorFlow.
+OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
 _HASHED = 1 << 20  # rows that are hashed at once
 
 

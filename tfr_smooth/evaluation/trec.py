@@ -189,6 +189,9 @@ def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict
     if not set(run) & set(qrels):
         raise ValueError(f"`qrels` must have labels for a query of the run, got queries {_few(qrels)} for {_few(run)}.")
     for query_id, documents in qrels.items():
+        check_field("query_id", query_id, in_file=False)
+        for doc_id in (*documents, *run.get(query_id, ())):
+            check_field("doc_ids", doc_id, f" of query {query_id!r}", in_file=False)
         for doc_id, label in documents.items():
             if label != int(label) or label > _MAX_LABEL:
                 expected = f"of query {query_id!r} must be whole numbers up to {_MAX_LABEL}"

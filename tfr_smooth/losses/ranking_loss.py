@@ -40,7 +40,8 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     Value and gradient of the losses of this library are finite for finite labels, scores and weights. Labels above 1e9
     count as 1e9, scores beyond 1e15 and weights beyond 1e9 as these. Temperatures and other factors of scores must be
-    in [1e-10, 1e10]. Second derivatives of losses with compiled programs are an error.
+    in [1e-10, 1e10]. Second derivatives of losses with compiled programs are an error. A NaN or infinite label, or a
+    NaN score, makes the loss of its list NaN, in eager mode and in graphs.
 
     Weights of documents multiply the terms of the documents in pointwise losses and in `SoftmaxLoss`, and those of the
     pairs of the document with documents of lower labels in pairwise losses, as in TF-Ranking. In the other, listwise,

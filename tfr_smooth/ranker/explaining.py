@@ -72,7 +72,8 @@ class ExplainableRanker(FittedRanker):
           X: A table as for `predict`, with the documents of whole lists.
           qid: The query of each row, unless the table has the column of `fit`.
           group: The number of rows of each query.
-          rows: The rows of the table to explain, counted from 0. None explains all.
+          rows: The rows of the table to explain: one or several numbers, counted from 0, a slice, or a mask with a
+            boolean for each row. None explains all.
           background: A table with other documents, such as a sample of the training table, with the column of queries
             if `predict` needs it. None for the list of each document.
           samples: The permutations per document, >= 1, each with its reverse: at least as many, and as many with each

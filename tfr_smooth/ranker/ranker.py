@@ -19,7 +19,7 @@ from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.data.reading.sources import of_files, read_documents
 from tfr_smooth.ranker.epochs import group_size, hold_out, is_repeated
 from tfr_smooth.ranker.explaining import ExplainableRanker
-from tfr_smooth.ranker.features import learn, print_features
+from tfr_smooth.ranker.features import learn, print_features, warn_of_columns
 from tfr_smooth.ranker.plan import Trained, TrainingPlan, split_queries
 from tfr_smooth.ranker.schema import Schema, check_training, clicked
 
@@ -248,6 +248,7 @@ class Ranker(ExplainableRanker):
             training_queries, held_out = chooses or (training_queries, None)
         if init_model is None:
             layer, raw, prepared = learn(p, plan, documents, training_queries)
+            warn_of_columns(layer, raw)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
             if layer.list_ranks and not p["list_context"]:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, data
+from tfr_smooth._estimator import have_different_labels
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
 from tfr_smooth.columns.number import check_differences
@@ -150,10 +151,15 @@ def clicked(lists: data.Lists) -> data.Lists:
 
 def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
     """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
-    if lists.lengths.max() == 1 and not isinstance(loss, PointwiseLoss):
-        checks.warn("`X` should have queries of several documents to rank, got one document in each.")
-    if not any((lists.values(name) > 0.0).any() for name in lists.roles.labels):
+    labels = [lists.values(name) for name in lists.roles.labels]
+    if not any((values > 0.0).any() for values in labels):
         raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    learns_values = isinstance(loss, PointwiseLoss) and any(values.min() < values.max() for values in labels)
+    if not learns_values and lists.lengths.max() == 1:
+        checks.warn("`X` should have queries of several documents to rank, got one document in each.")
+    elif not learns_values and not have_different_labels(lists).any():
+        got = f"equal ones in each of {len(lists):,} queries"
+        checks.warn(f"`label` should differ among the documents of a query, got {got}: there is no order to learn.")
     if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
         raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
     limit = getattr(loss, "highest_label", np.inf)

@@ -34,6 +34,9 @@ from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 # The authors' lower bound of the standard deviation, which avoids division by 0 for tied scores.
 _LEAST_DEVIATION = 1e-6
+# The gradient is that of scores with at least this standard deviation: it is inversely proportional to it, and would be
+# a million times too large for tied scores, such as those of a new model.
+_LEAST_OF_GRADIENT = 1e-2
 # Float64 scores are clipped here, so that their squares are finite.
 _LARGEST = 1e150
 # The gradient's linear system: the stopping tolerance, and the value added to the diagonal (which is little more than
@@ -51,8 +54,8 @@ class Sinkhorn(PositionRanking):
     1e-6), then $\sigma(\pi x / \sqrt 3)$, the distribution function of the logistic distribution of variance 1. So
     positions are invariant to padding, to the order of the documents, and to a shift and a positive scaling of the
     scores, and epsilon has the same meaning for every list and throughout training. As a consequence, lists of two
-    documents have no gradient, and lists with nearly tied scores have a large gradient: up to 1e6 times that of scores
-    with standard deviation 1.
+    documents have no gradient, and the gradient is inversely proportional to the standard deviation of the scores. For
+    nearly tied scores, it is that of the same scores with the standard deviation 0.01.
 
     The iteration of a list stops when its columns sum to 1 within `threshold`, or after `max_iterations`. Rows always
     sum to 1. Each list stops separately, so its positions do not depend on the batch. Positions and gradients differ
@@ -138,7 +141,9 @@ def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     scores = _padded.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
     variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
     deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
-    return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
+    standard = scores / deviation
+    slow = tf.minimum(tf.stop_gradient(deviation) / _LEAST_OF_GRADIENT, 1.0) * standard
+    return tf.sigmoid((slow + tf.stop_gradient(standard - slow)) * (math.pi / math.sqrt(3.0)))
 
 
 @_compiled.differentiable

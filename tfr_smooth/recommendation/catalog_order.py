@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.ids import listed, places_of
+from tfr_smooth.data.reading.ids import id_lists, listed
+from tfr_smooth.recommendation.ids import places_of
 from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
 # Scores of a block of users, which bounds memory: about 30 bytes each.
@@ -144,21 +145,18 @@ def top_items(
 
 def history_items(histories: Any, item_ids: np.ndarray) -> np.ndarray:
     """Returns the items of histories, int32 [histories, longest]; -1 for unknown items and after the last one."""
-    rows, items, lengths = _flat("histories", histories, item_ids)
+    lists = [listed("`histories`", ids) for ids in listed("`histories`", histories)]
+    rows, items, lengths = _flat("histories", lists, item_ids)
     padded = np.full([len(lengths), max(1, lengths.max(initial=0))], -1, np.int32)
     padded[rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)] = items
     return padded
 
 
-def filter_of(name: str, items: Any, item_ids: np.ndarray) -> Interactions | None:
-    """Returns one list of ids, or one per user, as `top_items` takes them; None for None."""
+def filter_of(name: str, items: Any, item_ids: np.ndarray, count: int) -> Interactions | None:
+    """Returns one list of ids, or one for each of `count` users, as `top_items` takes them; None for None."""
     if items is None:
         return None
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        raise ValueError(f"`{name}` must be a list of ids, or one per user, got {items!r}.")
-    items = list(items)
-    is_nested = any(isinstance(value, Iterable) and not isinstance(value, (str, bytes)) for value in items)
-    rows, places, lengths = _flat(name, items if is_nested else [items], item_ids)
+    rows, places, lengths = _flat(name, id_lists(f"`{name}`", items, count), item_ids)
     return _lists(rows, places, len(lengths), item_ids)
 
 
@@ -177,11 +175,10 @@ def blocks(count: int, num_items: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def _flat(name: str, lists: Any, item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _flat(name: str, lists: list[list[Any]], item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the items of lists of ids: their lists and places, -1 for unknown ones, and the lengths of the lists."""
-    lists = [listed(name, ids) for ids in listed(name, lists)]
     lengths = np.array([len(ids) for ids in lists], np.int64)
-    places = places_of(name, [value for ids in lists for value in ids], item_ids)
+    places = places_of(name, [value for ids in lists for value in ids], item_ids, rows=False)
     return np.repeat(np.arange(len(lists)), lengths), places, lengths
 
 

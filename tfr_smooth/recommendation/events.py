@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tfr_smooth.data.reading import checks
+
 
 def merged(merge: np.ufunc, places: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Returns the sum or maximum of the values of each place, float64 [pairs]."""
@@ -17,9 +19,20 @@ def merged(merge: np.ufunc, places: np.ndarray, values: np.ndarray) -> np.ndarra
 def checked_numbers(name: str, values: Any, count: int, what: str = "interaction") -> np.ndarray:
     """Returns times, or weights > 0, as float64."""
     is_weight = name.endswith("weights")
-    numbers = np.asarray(values, np.float64)
-    least = np.finfo(np.float32).tiny if is_weight else -np.inf
-    if numbers.shape != (count,) or not (np.isfinite(numbers) & (numbers >= least)).all():
-        expected = f"{count} finite numbers{' > 0' * is_weight}, one per {what}"
-        raise ValueError(f"`{name}` must be {expected}, got {values!r}.")
+    expected = f"{count} finite numbers{' > 0' * is_weight}, one per {what}"
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must be {expected}, got {checks.shown(values)}.") from None
+    if numbers.shape != (count,):
+        raise ValueError(f"`{name}` must be {expected}, got the shape {numbers.shape}.")
+    if len(wrong := wrong_numbers(numbers, is_weight)):
+        raise ValueError(f"`{name}` must be {expected}, got {numbers[wrong[0]]:g} at place {wrong[0]}.")
     return numbers
+
+
+def wrong_numbers(numbers: np.ndarray, is_weight: bool) -> np.ndarray:
+    """Returns the places of numbers that are no times, or no weights > 0 in float32."""
+    limits = np.finfo(np.float32)
+    good = np.isfinite(numbers)
+    return np.flatnonzero(~(good & (numbers >= limits.tiny) & (numbers <= limits.max) if is_weight else good))

@@ -84,13 +84,15 @@ class CatalogFactors(FeatureScorer):
         self.user_encoder = _arguments.instance("user_encoder", user_encoder, SequenceEncoder, optional=True)
         if user_encoder is not None and user_encoder.size != dim:
             raise ValueError(f"`user_encoder` must return vectors of the size {dim}, `dim`, got {user_encoder.size}.")
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder)
+        self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
+        # Transitions may look further back than the encoder.
+        lengths = [getattr(user_encoder, "num_features", 0), getattr(transitions, "order", 0)]
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, max(lengths))
         self._items = _Table("items", num_items, dim, 2 * seed + 1)
         if item_bias:
             self._items.add_bias()
         if self.user_encoder is not None:
             self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
-        self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
         self.supports_jit = user_encoder is None
         self.built = True  # the constructor creates all weights
         self._graph = _compiled.traced(self, input_signature=[tf.TensorSpec([None], tf.int32)])
@@ -146,7 +148,7 @@ class CatalogFactors(FeatureScorer):
           interactions: The interactions, with the users and items of the model.
         """
         if self.user_encoder is not None:
-            items, _ = interactions.latest(np.arange(interactions.num_users), self.user_encoder.num_features)
+            items, _ = interactions.latest(np.arange(interactions.num_users), self._users.latest.shape[1])
             self._users.latest.assign(items)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
@@ -318,9 +320,12 @@ class _Table(tf.keras.layers.Layer):
       dim: Dimension of the factors.
       seed: Seed of the factors.
       encoder: See `CatalogFactors`.
+      length: The number of latest items.
     """
 
-    def __init__(self, what: str, count: int, dim: int, seed: int, encoder: SequenceEncoder | None = None) -> None:
+    def __init__(
+        self, what: str, count: int, dim: int, seed: int, encoder: SequenceEncoder | None = None, length: int = 0
+    ) -> None:
         super().__init__(name=what)
         self.encoder: Any = encoder
         self.factors: Any = None
@@ -328,7 +333,7 @@ class _Table(tf.keras.layers.Layer):
         self.bias: Any = None
         self.built = True  # the constructor creates all weights
         if encoder is not None:
-            shape: dict[str, Any] = {"shape": (count, encoder.num_features), "initializer": "zeros"}
+            shape: dict[str, Any] = {"shape": (count, length), "initializer": "zeros"}
             self.latest = self.add_weight(name="features", trainable=False, **shape)
         else:
             initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)

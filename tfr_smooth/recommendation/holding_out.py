@@ -110,7 +110,9 @@ def split_by_time(interactions: Interactions, at: Any) -> tuple[Interactions, In
     interactions.check_order("interactions", "split_by_time", times=True)
     try:
         date = isinstance(at, (str, datetime.date)) or hasattr(at, "astype") and at.dtype.kind == "M"
-        at = np.datetime64(at, "ns").astype(np.int64) / 1e9 if date else _arguments.real("at", at)
+        # In its own unit: nanoseconds have no far years.
+        since = np.datetime64(at) - np.datetime64(0, "s") if date else None
+        at = _arguments.real("at", at) if since is None else float(since / np.timedelta64(1, "s"))
     except (TypeError, ValueError):
         raise ValueError(f"`at` must be a number or a date, got {at!r}.") from None
     times = interactions.event_table()[2]

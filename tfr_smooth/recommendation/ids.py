@@ -1,4 +1,4 @@
-"""Ids of users and items: unique integers or strings."""
+"""Ids of users and items: unique, in the type that training learned."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from tfr_smooth.data.reading.ids import listed, read_ids
 
-def checked_ids(name: str, ids: Any, count: int | None) -> np.ndarray:
-    """Returns unique ids as int64, or strings as objects; None is 0, 1, ..."""
+
+def checked_ids(name: str, ids: Any, count: int | None, *, like: np.ndarray | None = None) -> np.ndarray:
+    """Returns unique ids as int64, or text as objects; None is 0, 1, ...
+
+    Args:
+      name: The argument or attribute.
+      ids: The ids.
+      count: Their number, None for any.
+      like: Ids whose type these have; None for the type that `read_ids` finds.
+    """
     if ids is None:
         return np.arange(count or 0)
-    ids = list(ids.tolist() if isinstance(ids, np.ndarray) else ids)
-    if count is not None and len(ids) != count:
-        raise ValueError(f"`{name}` must have one id for each of {count}, got {len(ids)}.")
-    if all(isinstance(value, str) for value in ids):
-        values = np.empty(len(ids), object)
-        values[:] = ids
-    elif all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in ids):
-        try:
-            values = np.asarray(ids, np.int64)
-        except OverflowError:
-            raise ValueError(f"`{name}` must be integers of 64 bits or strings, got longer ones.") from None
-    else:
-        kinds = sorted({type(value).__name__ for value in ids})
-        raise ValueError(f"`{name}` must be integers or strings, got {', '.join(kinds)}.")
-    unique = set(ids)
-    if len(unique) != len(ids):
-        again = collections.Counter(ids).most_common(1)[0][0]
+    values = read_ids(f"`{name}`", ids, is_text=None if like is None else like.dtype == object)
+    if count is not None and len(values) != count:
+        raise ValueError(f"`{name}` must have one id for each of {count}, got {len(values)}.")
+    unique = set(values.tolist())
+    if len(unique) != len(values):
+        again = collections.Counter(values.tolist()).most_common(1)[0][0]
         raise ValueError(f"`{name}` must be unique, got {again!r} twice.")
     filler = "" if values.dtype == object else -1
     if name in ("items", "item_ids") and filler in unique:
@@ -38,36 +36,26 @@ def checked_ids(name: str, ids: Any, count: int | None) -> np.ndarray:
     return values
 
 
-def ids_after(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Returns ids, and then those others that are not among them."""
-    return checked_ids("ids", dict.fromkeys([*ids.tolist(), *others.tolist()]), None)
+def ids_after(name: str, ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Returns ids, and then those others that are not among them, in their type."""
+    others = checked_ids(name, others, None, like=ids)
+    return np.concatenate([ids, others[places_of(name, others, ids) < 0]])
 
 
 def indices_of(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
     """Returns the places of ids, int64 [ids], and raises a `ValueError` for an unknown one."""
-    ids = listed(f"{what}s", ids)
+    ids = listed(f"`{what}s`", ids)
     places = places_of(f"{what}s", ids, known)
     if (places < 0).any():
         raise ValueError(f"`{what}s` must be known ids, got {ids[(places < 0).argmax()]!r}.")
     return places
 
 
-def places_of(name: str, ids: Any, known: np.ndarray) -> np.ndarray:
+def places_of(name: str, ids: Any, known: np.ndarray, *, rows: bool = True) -> np.ndarray:
     """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
-    ids, is_text = listed(name, ids), known.dtype == object
-    for value in ids:
-        if isinstance(value, str) != is_text or not isinstance(value, (str, int, np.integer)):
-            expected = "strings" if is_text else "integers"
-            raise ValueError(f"`{name}` must be {expected}, as the ids of the training are, got {value!r}.")
+    values = read_ids(f"`{name}`", ids, is_text=known.dtype == object, rows=rows)
     places = {value: place for place, value in enumerate(known.tolist())}
-    return np.array([places.get(value, -1) for value in ids], np.int64)
-
-
-def listed(name: str, ids: Any) -> list[Any]:
-    """Returns ids as a list."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise ValueError(f"`{name}` must be a list of ids, got {ids!r}.")
-    return list(ids)
+    return np.array([places.get(value, -1) for value in values.tolist()], np.int64)
 
 
 def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tfr_smooth.data.reading.checks import shown
+from tfr_smooth.data.reading.ids import are_integers, plain_id
 from tfr_smooth.recommendation.ids import checked_ids, named_pair
 from tfr_smooth.recommendation.interactions import counted, from_pairs
-
-# An integer whose text is the only one of its value, so that the text can be restored.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_MOST = np.iinfo(np.int64)
 
 
 class IdTable:
@@ -24,36 +21,41 @@ class IdTable:
     Args:
       name: What the ids name: "users" or "items".
       fixed: All possible ids, in their order; None for any.
-      from_text: Whether ids are strings of a file, which become integers if all are integers.
+      from_text: Whether ids are text of a file, which are integers if all are those of integers.
     """
 
     def __init__(self, name: str, fixed: Iterable[Any] | None, *, from_text: bool) -> None:
-        self._name, self._from_text = name, from_text
+        self._name, self._are_integers, self._from_text = name, True, from_text
         self._fixed = None if fixed is None else checked_ids(name, fixed, None)
         known = [] if self._fixed is None else self._fixed.tolist()
-        self.numbers: dict[Hashable, int] = {
-            (str(each) if from_text else each): number for number, each in enumerate(known)
-        }
+        # By their text, which is the same for all types of an id.
+        self.numbers = {str(each): number for number, each in enumerate(known)}
 
-    def number(self, value: Hashable) -> int:
+    def number(self, value: Any) -> int:
         """Returns the number of an id; raises a `ValueError` if it cannot be an id."""
-        number = self.numbers.get(value)
+        number = self.numbers.get(value)  # of text, at once
         if number is not None:
             return number
-        if value == "":
+        plain = plain_id(value)
+        if plain is None:
+            raise ValueError(f"the {self._name[:-1]} must be a whole number or text, got {shown(value)}")
+        number = self.numbers.get(str(plain))
+        if number is not None:
+            return number
+        if plain == "":
             raise ValueError(f"the {self._name[:-1]} is empty")
         if self._fixed is not None:
-            raise ValueError(f"{self._name[:-1]} {value!r} is not in `{self._name}`")
-        return self.numbers.setdefault(value, len(self.numbers))
+            raise ValueError(f"{self._name[:-1]} {plain!r} is not in `{self._name}`")
+        self._are_integers = self._are_integers and (self._from_text or not isinstance(plain, str))
+        return self.numbers.setdefault(str(plain), len(self.numbers))
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids, ascending if they are not fixed, and the final number of each number."""
         if self._fixed is not None:
             return self._fixed, np.arange(len(self._fixed))
         ids: list[Any] = list(self.numbers)
-        if self._from_text and all(_INTEGER.fullmatch(each) and _MOST.min <= int(each) <= _MOST.max for each in ids):
+        if self._are_integers and are_integers(ids):
             ids = [int(each) for each in ids]
-        checked_ids(self._name, ids, None)  # before sorting, which fails for mixed types
         order = sorted(range(len(ids)), key=ids.__getitem__)
         final = np.empty(len(ids), np.int64)
         final[order] = np.arange(len(ids))

@@ -15,8 +15,14 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import is_date, is_number, is_text
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.reading.ids import plain_array
+from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
+from tfr_smooth.data.reading.value_types import parsed_dates
+from tfr_smooth.recommendation.events import wrong_numbers
 from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
+
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: Iterable[Any] | None = None) -> Any:
@@ -77,12 +83,13 @@ def from_dataframe(
 
     Args:
       *frames: The parts of a data set, such as a training and a test frame, which share the numbers of users and items:
-        tables of pandas, Polars, PyArrow or DuckDB, or with the Arrow PyCapsule interface.
-      user: The column of the users' ids, integers or strings.
-      item: The column of the items' ids, integers or strings.
+        tables of pandas, Polars, PyArrow or DuckDB, or with the Arrow PyCapsule interface, or paths of files.
+      user: The column of the users' ids: whole numbers of any type, text or dates. Ids become integers if all are
+        numbers of 64 bits, in all frames; otherwise, they are text.
+      item: The column of the items' ids, in the same form.
       rating: The column of ratings, used only with `least_rating`.
-      time: The column of times, numbers or dates. Equal times are in the order of the rows. None: no times, and no
-        order.
+      time: The column of times, numbers or dates, also in text as in ISO 8601. Equal times are in the order of the
+        rows. None: no times, and no order.
       weight: The column of weights > 0; see `Interactions`. None: no weights.
       least_rating: The lowest rating of an interaction; pairs with a lower one are dropped. None keeps all pairs.
       users: As for `read_lists`.
@@ -113,7 +120,7 @@ def from_dataframe(
     for number, frame in enumerate(frames):
         name = "frame" if len(frames) == 1 else f"frame {number}"
         columns = (user, item), rating, (time, weight)
-        sources.append(_frame_pairs(name, checks.as_arrow(frame), *columns, least_rating, tables))
+        sources.append(_frame_pairs(name, checks.as_arrow(of_files(frame)), *columns, least_rating, tables))
     return joined(sources, *tables)
 
 
@@ -162,20 +169,20 @@ def _frame_pairs(
     tables: tuple[IdTable, IdTable],
 ) -> Source:
     """Returns the events of the rows of a DataFrame; `name` is that of the frame in messages."""
-    kept = np.ones(len(frame), bool)
+    rows = np.arange(len(frame))
     if least_rating is not None and rating is not None:
-        kept = _numbers(name, frame, rating) >= least_rating
-    rows = np.flatnonzero(kept)
+        rows = np.flatnonzero(_numbers(name, frame, rating, rows) >= least_rating)
+    dropped = len(frame) - len(rows)
     users, items = (_ids(name, frame, column, rows, table) for column, table in zip(ids, tables, strict=True))
-    exact, weights = (None if column is None else _numbers(name, frame, column)[rows] for column in values)
-    times = exact
-    if exact is not None:
+    time, weight = values
+    weights = None if weight is None else _numbers(name, frame, weight, rows, is_weight=True)
+    times = None
+    if time is not None:
+        exact, times = _times(name, frame, time, rows)
         # Integers, such as nanoseconds, may be equal as float64.
         order = np.argsort(exact, kind="stable")
-        rows, users, items, exact = rows[order], users[order], items[order], exact[order]
+        rows, users, items, times = rows[order], users[order], items[order], times[order]
         weights = None if weights is None else weights[order]
-        times = exact / 1e9 if is_date(frame[values[0]].type) else exact.astype(np.float64)
-    dropped = len(kept) - len(rows)
     return Source(name, users, items, times, weights, False, dropped, lambda event: f"{name}, row {rows[event]}")
 
 
@@ -183,30 +190,45 @@ def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
     """Returns the known values of a column, and its name for messages."""
     if column not in frame.column_names:
         raise ValueError(f"{name}: no column {column!r} among {frame.column_names}")
-    where, values = Where(f"{name}: column {column!r}"), frame[column].combine_chunks()
-    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    where, values = Where(f"{name}: column {column!r}"), plain_array(frame[column])
     checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "known values", values)
     return where, values
 
 
-def _numbers(name: str, frame: pa.Table, column: str) -> np.ndarray:
-    """Returns integers, nanoseconds of dates and times, or float64."""
+def _numbers(name: str, frame: pa.Table, column: str, rows: np.ndarray, *, is_weight: bool = False) -> np.ndarray:
+    """Returns the numbers of rows, integers or float64; weights are > 0."""
     where, values = _column(name, frame, column)
-    if is_date(values.type):
-        values = values.cast(pa.timestamp("ns")).cast(pa.int64())
-    elif not is_number(values.type):
-        raise ValueError(f"{where} must be numbers or times, got the type {values.type}.")
-    elif not pa.types.is_integer(values.type):
-        values = values.cast(pa.float64())
-        checks.refuse_where(pc.invert(pc.is_finite(values)), where, "finite numbers", values)
-    return values.to_numpy(zero_copy_only=False)
+    if not is_number(values.type):
+        raise ValueError(f"{where} must be numbers, got the type {values.type}.")
+    numbers = values if pa.types.is_integer(values.type) else values.cast(pa.float64())
+    numbers = numbers.to_numpy(zero_copy_only=False)[rows]
+    for place in wrong_numbers(numbers, is_weight)[:1]:
+        row = int(rows[place])
+        checks.refuse(where, "finite numbers" + " > 0" * is_weight, values[row], row)
+    return numbers
+
+
+def _times(name: str, frame: pa.Table, column: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the times of rows, exact for their order, and as float64: seconds of dates, and numbers as they are."""
+    where, values = _column(name, frame, column)
+    if is_text(values.type):
+        values = parsed_dates(where, values)
+        checks.refuse_where(pc.is_null(values), where, "known values", values)
+    if not is_date(values.type):
+        numbers = _numbers(name, frame, column, rows)
+        return numbers, numbers.astype(np.float64)
+    # In the unit of the type: nanoseconds have no far years.
+    unit = "s" if pa.types.is_date32(values.type) else values.type.unit
+    exact = values.cast(pa.timestamp(unit)).cast(pa.int64()).to_numpy(zero_copy_only=False)[rows]
+    return exact, exact / _PER_SECOND[unit]
 
 
 def _ids(name: str, frame: pa.Table, column: str, rows: np.ndarray, table: IdTable) -> np.ndarray:
     """Returns the numbers of the ids of rows."""
     where, values = _column(name, frame, column)
-    if not (pa.types.is_integer(values.type) or is_text(values.type)):
-        raise ValueError(f"{where} must be integers or strings, got the type {values.type}.")
+    values = checks.id_text(where, values) if is_date(values.type) else values
+    if not (is_number(values.type) or is_text(values.type)):
+        raise ValueError(f"{where} must be whole numbers or text, got the type {values.type}.")
     codes, numbers = values.take(pa.array(rows)).dictionary_encode(), []
     for code, value in enumerate(codes.dictionary.to_pylist()):
         try:

@@ -200,7 +200,8 @@ class Recommender(Estimator):
             if p["propagation_layers"]:
                 raise ValueError(f"`propagation_layers` must be 0 with `init_model`, got {p['propagation_layers']}.")
             old, columns = init_model.interactions_, init_model._columns
-            ids = [ids_after(*pair) for pair in zip([old.user_ids, old.item_ids], ids, strict=True)]
+            pairs = zip(("users", "items"), (old.user_ids, old.item_ids), ids, strict=True)
+            ids = [ids_after(*each) for each in pairs]
         given = {"users": (users, user_id), "items": (items, item_id)}
         ids, found = tables.read_all(given, ids, p["kinds"] or {}, columns)
         train = whole = interactions.renumbered(*ids)
@@ -295,12 +296,12 @@ class Recommender(Estimator):
         """Returns the best items of users, as exports of `export` do.
 
         Args:
-          users: Ids of users, [users]. Unknown users and, without a table of users, those without items get what an
-            empty history gets.
+          users: Ids of users, [users], read by the type of the training: 7, 7.0 and "7" are one id. Unknown users and,
+            without a table of users, those without items get what an empty history gets.
           histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
             not in the training, the latest item last; see `CatalogFactors.history_vectors`. Unknown items are ignored.
           topn: Items per user, >= 1.
-          exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
+          exclude: Ids of items to exclude: one list for all users, or exactly one per user. None: no further ones.
           only: Ids of the items to choose from, such as those in stock, in the same form. An empty list allows no item;
             None allows all, also those of a table of items that nobody has.
           exclude_seen: Whether to exclude the items of `interactions_`, or those of the histories.
@@ -311,14 +312,14 @@ class Recommender(Estimator):
           user.
 
         Raises:
-          ValueError: If ids are integers where those of the training are strings, or the reverse, not one of `users`
-            and `histories` is given, or `topn` is out of range.
+          ValueError: If an id is missing or cannot be one of the training, not one of `users` and `histories` is given,
+            there are lists for another number of users, or `topn` is out of range.
         """
         if users is None and histories is None:
             raise ValueError("One of `users` and `histories` must be given, got none.")
         asked, catalog, known = self._asked(users, histories), self.item_vectors(), self.interactions_
         given = {"exclude": exclude, "only": only}
-        filters = {name: catalog_order.filter_of(name, items, known.item_ids) for name, items in given.items()}
+        filters = {name: catalog_order.filter_of(name, of, known.item_ids, len(asked)) for name, of in given.items()}
         options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
         seen, scorer = catalog_order.seen_items(asked, known), lambda rows: self._scores(asked[rows], catalog)
         return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(asked)), **options))

@@ -10,7 +10,10 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.columns.kinds import types_of_kinds
+from tfr_smooth.columns.tables import checked_table
 from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
@@ -87,15 +90,17 @@ def _read(
     what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[Column] | None
 ) -> tuple[np.ndarray, Table]:
     """Returns the ids of a table, the known ones first, and its features in their order."""
-    found = checks.as_arrow(table)
+    types = types_of_kinds(kinds) if columns is None else {column.name: column.reads for column in columns}
+    found = checks.as_arrow(of_files(table, types))
     if name not in found.column_names or found.num_columns < 2:
         raise ValueError(f"`{what}` must have the column {name!r} of ids and others, got {found.column_names}.")
-    own = checked_ids(what, found[name].to_pylist(), None)
+    own = checked_ids(what, found[name], None, like=ids)
     missing = sorted(set(ids.tolist()).difference(own.tolist()), key=str)
     if missing:
         raise ValueError(f"`{what}` must have a row for each id of the interactions, got none for {missing[0]!r}.")
-    order = ids_after(ids, own)
-    found = found.drop_columns([name]).take(indices_of(what[:-1], own, order))
+    order = ids_after(what, ids, own)
+    # Checked first: Arrow cannot take rows of all types, such as the texts of Polars.
+    found = checked_table(found.drop_columns([name])).take(indices_of(what[:-1], own, order))
     if columns is None:
         given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)

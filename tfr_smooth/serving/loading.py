@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras
+from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import Column, check_names, listed
-from tfr_smooth.columns.list_context import in_parts
+from tfr_smooth.columns.list_context import similar_lists
 from tfr_smooth.data.reading import checks, sources
 from tfr_smooth.data.roles import DENSE
-from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions
+from tfr_smooth.serving.loaded import Loaded, as_list
+from tfr_smooth.serving.loaded_recommender import LoadedRecommender
 from tfr_smooth.serving.plain_values import column_of, raw_of_array, raw_of_values, values_of
 
-_SCORED = 2**12  # documents that `score` scores at once, unless a list is longer
+_SCORED, _TEXTS = 2**12, 2**7  # documents and texts that are scored at once, with padding, unless a list is longer
 _WARM_UP = (1, 100)  # documents of the lists that are ranked before `load` returns
+
+
+# What a card that does not describe its model raises.
+_DAMAGES = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, tf.errors.OpError)
 
 
 class RankedDocument(NamedTuple):
@@ -38,38 +43,7 @@ class RankedDocument(NamedTuple):
     place: int
 
 
-class RecommendedItem(NamedTuple):
-    """An item of a recommendation.
-
-    Args:
-      item: The id of the item.
-      score: Its score.
-    """
-
-    item: Any
-    score: float
-
-
-class _Loaded:
-    """An export in memory. Its methods may be called by several threads at once.
-
-    Args:
-      path: The directory of the version.
-      card: The model card.
-    """
-
-    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
-        self.path, self.card = path, card
-        if isinstance(self, LoadedTextRanker) or any(f.get("kind") == "encoded" for f in card.get("features", ())):
-            with _extras.needed("tensorflow-text", extra="text", by="An export with an encoder"):
-                import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
-        self._model = tf.saved_model.load(os.fspath(path))
-
-    def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
-        return self._model.signatures[signature](**{name: tf.constant(values) for name, values in inputs.items()})
-
-
-class LoadedRanker(_Loaded):
+class LoadedRanker(Loaded):
     """The export of a `Ranker`, or of `export_ranker` with features that are numbers, vectors or text; see `load`."""
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
@@ -79,11 +53,18 @@ class LoadedRanker(_Loaded):
         self._columns = [column_of(feature) for feature in card["features"]]
         self._shapes = {feature["name"]: feature["shape"] for feature in card["features"]}
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
-        inputs = card["signatures"]["rank"]["inputs"]
+        inputs = dict(card["signatures"]["rank"]["inputs"])
         self._mask = next(name for name, described in inputs.items() if described.startswith("bool"))
+        shapes = {name: described.partition(" ")[2] for name, described in inputs.items() if name != self._mask}
+        outer = {"list": [None], "document": [None, None]}
+        given = {feature["name"]: str([*outer[feature["of"]], *feature["shape"]]) for feature in card["features"]}
+        if shapes == {DENSE: f"[None, None, {len(given)}]"} and set(given.values()) == {"[None, None]"}:
+            given = shapes  # one input of all columns
+        if given != shapes:
+            raise ValueError("its features are not the inputs of the model")
         # One input of all numbers, which may also be given as vectors.
         self._vectors: Column | None = None
-        if inputs.keys() == {DENSE, self._mask} and inputs[DENSE].startswith("float32 [None, None, "):
+        if shapes.keys() == {DENSE} and inputs[DENSE].startswith("float32 [None, None, "):
             shape = [len(self._columns)] if len(self._columns) > 1 else self._shapes.get(DENSE, [1])
             self._vectors, self._shapes[DENSE] = column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
         for size in _WARM_UP:
@@ -110,18 +91,20 @@ class LoadedRanker(_Loaded):
         for given in queries:
             if not isinstance(given, Mapping):
                 raise ValueError(f"`query` must be a dict of columns, or a list of dicts, got {checks.shown(given)}.")
-        rows, lengths = [document for documents in lists for document in documents], np.array([*map(len, lists)])
+        rows, lengths = [*itertools.chain(*lists)], np.array([*map(len, lists)], int)
         if not rows:
             return _ranked(query, lists, np.zeros(0))
-        of_rows: Any = [given for given, length in zip(queries, lengths, strict=True) for _ in range(length)]
         if self._vectors is not None and not isinstance(rows[0], Mapping):
             raw = {DENSE: raw_of_values(self._vectors, rows)}
         else:
-            raw = {
-                column.name: raw_of_values(column, values_of(column, of_rows if column.name in of_rows[0] else rows))
-                for column in self._columns
-            }
-        return _ranked(query, lists, self._scores(raw, lengths))
+            raw = {}
+            for column in self._columns:
+                of_queries = [
+                    [given] * len(documents) if column.name in given else documents
+                    for given, documents in zip(queries, lists, strict=True)
+                ]
+                raw[column.name] = raw_of_values(column, values_of(column, [*itertools.chain(*of_queries)]))
+        return _ranked(query, lists, self._scores(raw, lengths, np.arange(len(rows))))
 
     def score(self, table: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores the rows of a table.
@@ -145,34 +128,40 @@ class LoadedRanker(_Loaded):
         check_names(given.column_names, columns)
         names = [column.name for column in columns]
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
-        for name in self._of_list:
-            sources.check_constant(lists, lists.source[name], f"column {name!r}", "different values in the query of")
-        raw, rows = {column.name: raw_of_array(column, lists.source[column.name]) for column in columns}, lists.rows
-        scores = np.zeros(len(rows), np.float32)
-        for places, lengths in in_parts(lists, _SCORED, whole=True):
-            of_part = {name: values[rows[places]] for name, values in raw.items()}
-            scores[rows[places]] = self._scores(of_part, lengths)
+        scores, rows = np.zeros(lists.documents, np.float32), lists.rows
+        raw = {column.name: raw_of_array(column, lists.source[column.name])[rows] for column in columns}
+        scores[rows] = self._scores(raw, lists.lengths, rows)
         return scores
 
-    def _scores(self, raw: Mapping[str, np.ndarray], lengths: np.ndarray) -> np.ndarray:
-        """Returns the scores of rows, with the rows of each list together."""
+    def _scores(self, raw: Mapping[str, np.ndarray], lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Returns the scores of documents, those of each list together, given the row of each for messages."""
+        check_process()
+        firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        for name in self._of_list & raw.keys():
+            values, others = raw[name], raw[name][firsts]
+            differ = (values != others) & ((values == values) | (others == others))  # not both missing
+            if len(varies := np.flatnonzero(differ.reshape(len(rows), -1).any(axis=1))):
+                got = f"different values in the query of row {rows[varies[0]]}"
+                raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
         if self._vectors is not None and DENSE not in raw:
             raw = {DENSE: np.stack([raw[column.name] for column in self._columns], axis=-1)}
-        mask = np.arange(lengths.max()) < lengths[:, np.newaxis]
-        # Padding, which is masked, repeats any row.
-        places = np.minimum((np.cumsum(lengths) - lengths)[:, np.newaxis] + np.arange(mask.shape[1]), mask.sum() - 1)
-        inputs = {self._mask: tf.constant(mask)}
-        for name, values in raw.items():
-            taken = values[places[:, 0] if name in self._of_list else places]
-            outer = 1 if name in self._of_list else 2
-            inputs[name] = tf.constant(taken.reshape([*taken.shape[:outer], *self._shapes[name]]))
-        takes_dict = isinstance(self._rank.structured_input_signature[0][0], Mapping)
-        outputs = self._rank(inputs) if takes_dict else self._rank(inputs[DENSE], inputs[self._mask])
-        return outputs["scores"].numpy()[mask]
+        scores = np.zeros(len(rows), np.float32)
+        for _, places, mask in _parts(lengths, _SCORED):
+            inputs = {self._mask: tf.constant(mask)}
+            for name, values in raw.items():
+                taken = values[places[:, 0] if name in self._of_list else places]
+                outer = 1 if name in self._of_list else 2
+                inputs[name] = tf.constant(taken.reshape([*taken.shape[:outer], *self._shapes[name]]))
+            takes_dict = isinstance(self._rank.structured_input_signature[0][0], Mapping)
+            outputs = self._rank(inputs) if takes_dict else self._rank(inputs[DENSE], inputs[self._mask])
+            scores[places[mask]] = outputs["scores"].numpy()[mask]
+        return scores
 
 
-class LoadedTextRanker(_Loaded):
+class LoadedTextRanker(Loaded):
     """The export of a `TextRanker`; see `load`."""
+
+    _takes_texts = True
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
         super().__init__(path, card)
@@ -193,96 +182,17 @@ class LoadedTextRanker(_Loaded):
           ValueError: If a query or document is not text.
         """
         queries, lists = _of_queries(query, documents)
-        lengths = np.array([*map(len, lists)], int)
-        for name, values in (("query", queries), ("documents", [text for texts in lists for text in texts])):
+        texts, lengths = [*itertools.chain(*lists)], np.array([*map(len, lists)], int)
+        for name, values in (("query", queries), ("documents", texts)):
             for value in values:
                 if not isinstance(value, str):
                     raise ValueError(f"`{name}` must be text, got {checks.shown(value)}.")
             checks.as_array(f"`{name}`", values)  # refuses what UTF-8 does not have
-        if not lengths.any():
-            return _ranked(query, lists, np.zeros(0))
-        padded = [[*texts, *[""] * (lengths.max() - len(texts))] for texts in lists]
-        scores = self._call("serving_default", {"query": queries, "documents": padded})["scores"].numpy()
-        return _ranked(query, lists, scores[np.arange(lengths.max()) < lengths[:, np.newaxis]])
-
-
-class LoadedRecommender(_Loaded):
-    """The export of a `Recommender`; see `load`."""
-
-    def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
-        super().__init__(path, card)
-        of_input = {"users": "users", "items": "histories"}
-        self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
-        warm_up: list[dict[str, Any]] = [{}, {"exclude": ()}, {"only": ()}]
-        for filters in warm_up:
-            self.recommend([None], **filters)
-            self.recommend(histories=[[]], **filters)
-
-    def recommend(
-        self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude: Any = None, only: Any = None
-    ) -> list[list[RecommendedItem]]:
-        """Returns the best items of users.
-
-        Args:
-          users: Ids of users. Unknown users get what an empty history gets.
-          histories: Instead of `users`, the ids of the items of each user, a list of lists, the latest item last.
-            Unknown items are ignored.
-          topn: Items per user, >= 1; at most those of the export.
-          exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
-          only: Ids of the items to choose from, in the same form; an empty list is no item. None: all items.
-
-        Returns:
-          For each user, the items, best first; fewer than `topn` if there are fewer to choose from.
-
-        Raises:
-          ValueError: If not one of `users` and `histories` is given, or an argument is not of ids.
-        """
-        _arguments.integer("topn", topn, least=1)
-        if (users is None) == (histories is None):
-            got = "none" if users is None else "both"
-            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
-        signature = "users" if histories is None else "histories"
-        if signature == "users":
-            inputs = {"users": self._ids("users", users)}
-        else:
-            inputs = {"histories": self._lists("histories", histories)}
-        if exclude is not None or only is not None:
-            signature = f"{'excluding' if only is None else 'filtered'}_{signature}"
-            for name, items in (("exclude", exclude), ("only", only))[: 1 if only is None else 2]:
-                of_users = [] if items is None else items
-                is_shared = not len(of_users) or isinstance(of_users[0], str) or not np.iterable(of_users[0])
-                inputs[name] = self._lists(name, [of_users] if is_shared else of_users)
-        answer = self._call(signature, inputs)
-        items, scores = (answer[name].numpy()[:, :topn].tolist() for name in ("items", "scores"))
-        return [
-            [
-                RecommendedItem(item.decode() if isinstance(item, bytes) else item, score)
-                for item, score in zip(*of_user, strict=True)
-                if score > PADDING_SCORE
-            ]
-            for of_user in zip(items, scores, strict=True)
-        ]
-
-    def _ids(self, argument: str, ids: Any) -> np.ndarray:
-        """Returns ids in the type of the export; b"" or -1 if missing."""
-        array = checks.as_array(f"`{argument}`", ids)
-        is_text = self._types["users" if argument == "users" else "items"].startswith("string")
-        try:
-            if is_text and not pa.types.is_null(array.type):
-                array = checks.id_text(checks.Where(f"`{argument}`"), array)
-            array = array.cast(pa.large_binary() if is_text else pa.int64())
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"`{argument}` must be ids that are integers: {error}.") from None
-        return array.fill_null(b"" if is_text else -1).to_numpy(zero_copy_only=False)
-
-    def _lists(self, argument: str, lists: Any) -> np.ndarray:
-        """Returns lists of ids in the type of the export, padded by b"" or -1; at least one in each."""
-        lengths = np.array([*map(len, lists)], int)
-        ids = self._ids(argument, [item for items in lists for item in items])
-        mask = np.arange(lengths.max(initial=1)) < lengths[:, np.newaxis]
-        padded = np.full(mask.shape, b"" if ids.dtype == object else -1, ids.dtype)
-        padded[mask] = ids
-        return padded
+        scores, arrays = np.zeros(len(texts), np.float32), [np.array(each, object) for each in (queries, texts)]
+        for chosen, places, mask in _parts(lengths, _TEXTS):
+            inputs = {"query": arrays[0][chosen], "documents": arrays[1][places]}
+            scores[places[mask]] = self._call("serving_default", inputs)["scores"].numpy()[mask]
+        return _ranked(query, lists, scores)
 
 
 def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | LoadedTextRanker:
@@ -317,26 +227,44 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
       >>> sorted(ranked.document["price"] for ranked in ranking)
       [2, 3.5]
     """
+    check_process()
     folder = versions.last(path)
     card = model_card.read(folder)
     signatures = card["signatures"]
+    kind: type[LoadedRanker | LoadedRecommender | LoadedTextRanker]
     if "histories" in signatures:
-        return LoadedRecommender(folder, card)
-    if "scores" in signatures.get("rank", {"outputs": ()})["outputs"]:
-        return LoadedRanker(folder, card)
-    if signatures["serving_default"]["inputs"].keys() == {"query", "documents"}:
-        return LoadedTextRanker(folder, card)
-    expected = "an export whose signature 'rank' has the output 'scores'"
-    raise ValueError(f"`path` must be {expected}, got the signatures {listed([*signatures])} in {folder}.")
+        kind = LoadedRecommender
+    elif "scores" in signatures.get("rank", {"outputs": ()})["outputs"]:
+        kind = LoadedRanker
+    elif signatures["serving_default"]["inputs"].keys() == {"query", "documents"}:
+        kind = LoadedTextRanker
+    else:
+        expected = "an export whose signature 'rank' has the output 'scores'"
+        raise ValueError(f"`path` must be {expected}, got the signatures {listed([*signatures])} in {folder}.")
+    try:
+        return kind(folder, card)
+    except _DAMAGES as error:
+        raise model_card.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
 
 
-def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the queries and the documents of each; for one query, a list of one."""
+    documents = as_list("documents", documents)
     if not isinstance(query, (list, tuple)):
         return [query], [documents]
     if len(query) != len(documents):
         raise ValueError(f"`documents` must be a list for each of the {len(query)} queries, got {len(documents)}.")
-    return query, documents
+    return query, [as_list("documents", of_query) for of_query in documents]
+
+
+def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yields parts of lists of similar lengths: their places, those of their documents [lists, longest], the mask."""
+    starts, known = np.cumsum(lengths) - lengths, np.flatnonzero(lengths)
+    for part in similar_lists(lengths[known], most):
+        chosen = known[part]
+        mask = np.arange(lengths[chosen].max()) < lengths[chosen, np.newaxis]
+        # Padding, which is masked, repeats any document.
+        yield chosen, np.minimum(starts[chosen, np.newaxis] + np.arange(mask.shape[1]), lengths.sum() - 1), mask
 
 
 def _ranked(query: Any, lists: Sequence[Any], scores: np.ndarray) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tfr_smooth import _files, _keras
 from tfr_smooth._version import __version__
+from tfr_smooth.serving import signature_names
 
 _JSON = os.path.join("assets.extra", "model_card.json")  # in the directory of the version
 _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
@@ -42,11 +43,24 @@ def read(folder: Path) -> dict[str, Any]:
       folder: The directory of the version.
 
     Raises:
-      ValueError: If it has none.
+      ValueError: If it has none, or the card is damaged: it is no JSON, or has other signatures than the model.
     """
-    if not (folder / _JSON).exists():
+    path = folder / _JSON
+    if not path.exists():
         raise ValueError(f"`path` must be an export with the file {_JSON}, got {os.fspath(folder)!r}.")
-    return json.loads((folder / _JSON).read_text(encoding="utf-8"))
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise damaged(folder, error) from None
+    if not isinstance(card, dict) or card.get("signatures") != signature_names.describe(folder):
+        raise damaged(folder, "its signatures are not those of saved_model.pb")
+    return card
+
+
+def damaged(folder: Path, reason: object) -> ValueError:
+    """Returns the error about a card that does not describe its model."""
+    reason = " ".join(str(reason).split())
+    return ValueError(f"`path` must be an export whose model card describes it, got {folder / _JSON}: {reason}.")
 
 
 def complete(card: Mapping[str, Any], **details: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras, _files
+from tfr_smooth._estimator import check_process
 from tfr_smooth.columns import Category, Id, TableFeatures, Vector
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
@@ -59,6 +60,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       >>> scores.shape
       (1, 2)
     """
+    check_process()
     with _extras.needed("tf2onnx", extra="onnx", by="`export_onnx`"):
         import onnx
         import tf2onnx

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth._estimator import check_process
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import model_card, signature_names, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
@@ -62,7 +63,7 @@ def export_ranker(
     requests, and then renamed. Loading it requires TensorFlow but not this package.
 
     Args:
-      model: A Keras model that returns scores [batch, list], or a dict of such scores.
+      model: A Keras model that returns scores [batch, list] or [batch, list, 1], or a dict of such scores.
       path: The local directory of the versions, created if missing.
       num_features: The number of features, >= 1. None uses the length of `feature_names`.
       feature_names: Unique feature names, in the order of the features. Protos then store each feature under its name.
@@ -108,6 +109,7 @@ def export_ranker(
       >>> best["scores"].shape, best["topn"].numpy().tolist()
       (TensorShape([1, 2]), [[0]])
     """
+    check_process()
     check_readable(model)
     _arguments.boolean("missing_values", missing_values)
     if example_feature_spec is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _keras
+from tfr_smooth import _keras, _padded
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving.ranker_inputs import RankerInputs, Tensors, plain
 
@@ -89,8 +89,9 @@ class _Scorer:
             outputs = {None: outputs}
         scores = {}
         for name, values in outputs.items():
+            values = _padded.squeezed(values)
             if values.shape.rank != 2:
-                raise ValueError(f"`model` must return scores [batch, list], got shape {values.shape}.")
+                raise ValueError(f"`model` must return scores [batch, list] or [batch, list, 1], got {values.shape}.")
             scores[name] = tf.cast(values, tf.float32)
             valid = valid & tf.math.is_finite(scores[name]) & (scores[name] > INVALID_SCORE)
         elsewhere = tf.where(mask, INVALID_SCORE, PADDING_SCORE)

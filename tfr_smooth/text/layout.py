@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _compiled, _extras
-
-_OUTER_BLANKS = r"^[\s\v\pZ]+|[\s\v\pZ]+$"
+from tfr_smooth.data.column_values import OUTER_BLANKS
 
 
 class SpecialTokens(NamedTuple):
@@ -57,7 +56,7 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
-        tokens = tokenizer(tf.strings.regex_replace(texts, _OUTER_BLANKS, ""))
+        tokens = tokenizer(tf.strings.regex_replace(texts, OUTER_BLANKS, ""))
         if not isinstance(tokens, tf.RaggedTensor):
             name = type(tokenizer).__name__
             raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
-from tfr_smooth.data.reading.sources import check_constant
+from tfr_smooth.data.reading.ids import plain_array
+from tfr_smooth.data.reading.sources import check_constant, of_files
+
+
+def table_of(X: Any, columns: Mapping[str, str | None]) -> Any:
+    """Returns the table of files, whose texts are text, if paths are given, and others as they are."""
+    return of_files(X, {str(columns[role]): "text" for role in ("query", "text")}, [columns["query_id"]])
 
 
 def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
     """Returns the lists of a table with one row per query and document.
 
     Args:
-      table: The table.
+      table: The table, or paths of files.
       columns: The columns by role: "query", "text", "label" and "query_id", None for equal texts of queries.
       labeled: Whether the table must have labels; otherwise, the column of query ids may also be missing.
 
@@ -28,7 +35,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     Raises:
       ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
     """
-    source = checks.as_arrow(table)
+    source = checks.as_arrow(table_of(table, columns))
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
         _arguments.name(role, columns[role], source.column_names)
@@ -37,9 +44,10 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     else:
         _arguments.name("query_id", query_id, source.column_names)
     roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
+    for name in dict.fromkeys((query, text)):
+        texts = _texts(checks.Where(f"column {name!r}"), source[name])
+        source = source.set_column(source.column_names.index(name), name, texts)
     lists = arrays.lists_of(source, {}, argument="X", **roles)
-    for name in (query, text):
-        _check_texts(checks.Where(f"column {name!r}"), lists.source[name])
     check_constant(lists, lists.source[str(query)], f"column {query!r}", "another text in")
     return lists
 
@@ -61,14 +69,16 @@ def text_values(what: str, values: Any) -> list[Any]:
       ValueError: If a value is not text. The message names the row.
     """
     where = checks.Where(what)
-    if isinstance(values, str):
-        raise ValueError(f"{where} must be a list of texts, got {checks.shown(values)}.")
-    column = checks.feature(where, checks.as_array(what, values))
-    _check_texts(where, column)
-    return column.to_pylist()
+    if isinstance(values, (str, Mapping)) or hasattr(values, "columns"):
+        got = checks.shown(values) if isinstance(values, str) else type(values).__name__
+        raise ValueError(f"{where} must be a list of texts, or one column of a table, got {got}.")
+    return _texts(where, checks.as_array(what, values)).to_pylist()
 
 
-def _check_texts(where: checks.Where, column: Any) -> None:
-    checks.refuse_where(pc.is_null(column, nan_is_null=True), where, "text without missing values", column)
-    if len(column) and not column_values.is_text(column.type):  # An empty column may have any type.
-        raise ValueError(f"{where} must be text, got the type {column.type}.")
+def _texts(where: checks.Where, column: Any) -> Any:
+    """Returns the texts of a column without the blanks around them, which do not count."""
+    values = plain_array(column)
+    checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
+    if len(values) and not column_values.is_text(values.type):  # An empty column may have any type.
+        checks.refuse(where, "text", values[0], 0)
+    return pc.replace_substring_regex(values.cast(pa.large_string()), column_values.OUTER_BLANKS, "")

@@ -317,6 +317,7 @@ class TextRanker(Estimator):
         Raises:
           ValueError: As for `predict`.
         """
+        X = text_lists.table_of(X, self.columns_)
         lists = self._lists(X)
         return ranked_rows(X, lists, self._scores(lists), names)
 

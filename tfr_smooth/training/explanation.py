@@ -130,13 +130,11 @@ def explain(
       layer: The features.
       lists: The lists of the documents, with raw values.
       background: The lists of the background, or None for that of each document.
-      rows: The rows of the source to explain, or None for all.
+      rows: The rows of the source to explain: numbers, a slice or a mask; None for all.
       samples: The least number of pairs of permutations per document.
       seed: Seed of the permutations.
     """
-    rows = lists.rows if rows is None else np.asarray(rows)
-    if not len(rows) or not np.isin(rows, lists.rows).all():
-        raise ValueError(f"`rows` must be rows of `X`, at least one, got {reprlib.repr(rows.tolist())}.")
+    rows = lists.rows if rows is None else _places(rows, lists)
     lists = lists.take(np.unique(lists.query_of_document[np.isin(lists.rows, rows)]))
     chosen, compiled = np.flatnonzero(np.isin(lists.rows, rows)), compiled_scorer(scorer)
 
@@ -163,6 +161,18 @@ def explain(
     raw = lists.to_pandas().iloc[chosen][[column.name for column in layer.columns]].to_dict("list")
     arrays = (np.concatenate(values), scores[chosen], np.concatenate(means), lists.rows[chosen])
     return Explanation(tuple(places_by_name(names)), *arrays, raw)
+
+
+def _places(given: Any, lists: Lists) -> np.ndarray:
+    """Returns the rows of the source to explain, given by their numbers, a slice or a mask."""
+    every = np.arange(len(lists.source))
+    rows = every[given] if isinstance(given, slice) else np.array([*given] if np.iterable(given) else [given])
+    if rows.dtype == bool and len(rows) == len(every):
+        rows = every[rows]
+    if not len(rows) or rows.dtype.kind not in "iu" or not np.isin(rows, lists.rows).all():
+        expected = f"rows of `X` from 0 to {len(every) - 1}, a slice or a mask of them, at least one"
+        raise ValueError(f"`rows` must be {expected}, got {reprlib.repr(given)}.")
+    return rows
 
 
 def shapley_values(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _compiled, data
+from tfr_smooth import _compiled, _padded, data
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
 from tfr_smooth.training import cluster
 
@@ -161,9 +161,7 @@ def _lists(what: str, values: Any) -> list[np.ndarray]:
     if isinstance(values, tf.RaggedTensor) and values.shape.rank == 3:
         values = tf.squeeze(values, -1) if values.shape[-1] == 1 else values
     elif not isinstance(values, tf.RaggedTensor):
-        values = tf.convert_to_tensor(values)
-        if values.shape.rank == 3 and values.shape[-1] == 1:
-            values = values[:, :, 0]
+        values = _padded.squeezed(tf.convert_to_tensor(values))
     if values.shape.rank != 2:
         raise ValueError(f"The {what} must be [batch, list], got shape {tuple(values.shape)}.")
     if isinstance(values, tf.RaggedTensor):

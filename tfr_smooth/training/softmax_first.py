@@ -8,17 +8,31 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, losses
+from tfr_smooth import _arguments, _serialization, losses
 
 
+class _SoftmaxOfWeighted(losses.SoftmaxLoss):
+    """The softmax loss without the documents of weight 0, which would be pushed down, whatever their labels."""
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        return super().weighted(labels, scores, tf.logical_and(mask, weights != 0.0), weights)
+
+
+@_serialization.register
 class SoftmaxFirstLoss(losses.RankingLoss):
     """The softmax loss in the first epochs, then another loss; `SoftmaxFirst` switches.
 
     Softmax quickly finds a good ranking, and the metric's loss then improves its top. The training step contains both,
     so the switch requires no retracing.
 
+    Weights multiply what they multiply in the current loss: on softmax, the terms of the documents. Documents of weight
+    0 are no part of the softmax, so that their labels, right or wrong, do not matter in these epochs. (In `SoftmaxLoss`
+    and TF-Ranking, they are still pushed down by the relevant ones.)
+
     Args:
       loss: The other loss, of one score per document.
+      is_first: Whether softmax is the current loss.
 
     Example:
       >>> import tensorflow as tf
@@ -30,13 +44,14 @@ class SoftmaxFirstLoss(losses.RankingLoss):
       (0.693, 0.324)
     """
 
-    def __init__(self, loss: losses.RankingLoss) -> None:
+    def __init__(self, loss: losses.RankingLoss, *, is_first: bool = True) -> None:
         super().__init__(dtype=loss.dtype, ragged=loss.ragged, reduction=loss.reduction, name=loss.name)
-        self.first, self.loss = losses.SoftmaxLoss(), loss
-        self.is_first = tf.Variable(True, trainable=False, name="is_first")
+        self.first, self.loss = _SoftmaxOfWeighted(), loss
+        self.highest_label, self.shift_invariant = loss.highest_label, loss.shift_invariant
+        self.is_first = tf.Variable(_arguments.boolean("is_first", is_first), trainable=False, name="is_first")
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with the weights as the current loss takes them."""
 
         # TensorFlow logs errors of its type inference about the gradient of a `tf.cond`, so each branch has its own.
         @tf.custom_gradient
@@ -44,7 +59,7 @@ class SoftmaxFirstLoss(losses.RankingLoss):
             def value_and_gradient(loss: losses.RankingLoss) -> tuple[tf.Tensor, tf.Tensor]:
                 with tf.GradientTape() as tape:
                     tape.watch(scores)
-                    values = loss.compute(labels, scores, mask)
+                    values = loss.weighted(labels, scores, mask, weights)
                 return values, tape.gradient(values, scores)
 
             values, gradient = self._by_stage(value_and_gradient)
@@ -52,12 +67,21 @@ class SoftmaxFirstLoss(losses.RankingLoss):
 
         return by_list(scores)
 
+    def weight_shares(self, weights: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch], what a list adds to the divisor of the current loss."""
+        return self._by_stage(lambda loss: loss.weight_shares(weights, labels, mask))
+
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool, False for lists that the current loss excludes."""
         return self._by_stage(lambda loss: loss.counts(labels, mask))
 
     def _by_stage(self, function: Callable[[losses.RankingLoss], Any]) -> Any:
         return tf.cond(self.is_first, lambda: function(self.first), lambda: function(self.loss))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, with the current stage."""
+        is_first = bool(_serialization.serialize(self.is_first))
+        return {"loss": _serialization.serialize(self.loss), "is_first": is_first}
 
 
 def softmax_first_loss(loss: tf.keras.losses.Loss, softmax_epochs: float) -> SoftmaxFirstLoss | None:

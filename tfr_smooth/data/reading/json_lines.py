@@ -6,20 +6,21 @@ import codecs
 import contextlib
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json
 
 from tfr_smooth.data.column_values import is_date, is_set
-from tfr_smooth.data.reading.conversion import by_size
 from tfr_smooth.data.reading.value_types import LARGE, check_utf8
 
 _BLOCK_BYTES = 8 << 20  # that are parsed at once
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
-_LONG = re.compile(rb"[:,\[]\s*-?\d{19}")  # an integer that may need more than 64 bits
+_OPENING = [*b"[{"]
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DEEPEST = 500  # brackets in brackets: Arrow ends the process for some thousand
 
 
@@ -78,42 +79,47 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
 def _tables(filesystem: Any, path: str, schema: pa.Schema | None, encoding: str) -> Iterator[tuple[int, pa.Table]]:
     """Yields rows with the number of their first line, counted from 1."""
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
-        for block in by_size(_lines(file, path, encoding), _BLOCK_BYTES, lambda line: len(line[1])):
-            content = b"".join(line for _, line in block)
-            if not content.strip():
+        for first, content in _blocks(file, encoding):
+            rows = content.lstrip()
+            if not rows:
                 continue
-            check_utf8(content, path, block[0][0])
+            first, content = first + content[: -len(rows)].count(b"\n"), rows
+            check_utf8(content, path, first)
+            _check_depth(content, path, first)
             try:
-                yield block[0][0], _inferred(content) if schema is None else _parsed(content, schema)
+                yield first, _inferred(content) if schema is None else _parsed(content, schema)
             except pa.ArrowInvalid as error:
-                lines = [number for number, line in block if line.strip()]
+                lines = [number for number, line in enumerate(content.splitlines(), first) if line.strip()]
                 row = _ROW.search(str(error))
                 place = lines[min(int(row[1]), len(lines) - 1)] if row else lines[0]
                 why = _ROW.sub("", str(error)).replace("Column() changed from object to", "expected an object, got an")
                 raise ValueError(f"{path}:{place}: {why}") from None
 
 
-def _lines(file: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines in UTF-8, with their numbers."""
-    lines: Iterable[bytes] = file
-    if encoding.lower().replace("-", "").replace("_", "") != "utf8":
-        lines = (line.encode() for line in io.TextIOWrapper(file, encoding))
-    for number, line in enumerate(lines, start=1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-            check_utf8(line, path, number)
-        if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(line) > _DEEPEST:
-            raise ValueError(f"{path}:{number}: expected an object of values and lists, got {_DEEPEST} brackets nested")
-        yield number, line
+def _blocks(file: io.BufferedReader, encoding: str) -> Iterator[tuple[int, bytes]]:
+    """Yields blocks of whole lines in UTF-8, and the number of their first line."""
+    number, is_utf8 = 1, codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+    source: Any = file if is_utf8 else io.TextIOWrapper(file, encoding, newline="")
+    while block := source.read(_BLOCK_BYTES):
+        block += source.readline()
+        content = (block if is_utf8 else block.encode()).removeprefix(codecs.BOM_UTF8 if number == 1 else b"")
+        yield number, content
+        number += content.count(b"\n")
 
 
-def _depth(line: bytes) -> int:
-    """Returns how many brackets are open at most; those in texts count, too."""
-    opened = np.frombuffer(line, np.uint8)
-    steps = np.isin(opened, np.frombuffer(b"[{", np.uint8)).astype(int) - np.isin(
-        opened, np.frombuffer(b"]}", np.uint8)
-    )
-    return int(np.cumsum(steps).max())
+def _check_depth(content: bytes, path: str, first: int) -> None:
+    """Checks that brackets are not nested deeper than Arrow can read; those in texts count, too."""
+
+    def depth(part: bytes) -> int:
+        brackets = np.frombuffer(part.translate(None, _NO_BRACKETS), np.uint8)
+        return int(np.cumsum(np.where(np.isin(brackets, _OPENING), 1, -1)).max(initial=0))
+
+    if depth(content) > _DEEPEST:
+        for number, line in enumerate(content.splitlines(), first):
+            if depth(line) > _DEEPEST:
+                raise ValueError(
+                    f"{path}:{number}: expected values and lists, got more than {_DEEPEST} nested brackets"
+                )
 
 
 def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -126,12 +132,12 @@ def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
 def _inferred(content: bytes) -> pa.Table:
     """Returns all columns. Arrow takes integers beyond 64 bits for numbers with a fraction, which lose digits."""
     table = _parsed(content, None)
-    if _LONG.search(content):
-        for place, field in enumerate(table.schema):
-            is_list = is_set(field.type)
-            if pa.types.is_floating(field.type.value_type if is_list else field.type):
+    for place, field in enumerate(table.schema):
+        is_list = is_set(field.type)
+        if pa.types.is_floating(field.type.value_type if is_list else field.type):
+            numbers = pc.list_flatten(table[place]) if is_list else table[place]
+            if (pc.max(pc.abs(numbers)).as_py() or 0.0) >= 2.0**63:
                 with contextlib.suppress(pa.ArrowInvalid):  # a value has a fraction
-                    kind = pa.list_(LARGE) if is_list else LARGE
-                    exact = _parsed(content, pa.schema([(field.name, kind)]))
+                    exact = _parsed(content, pa.schema([(field.name, pa.list_(LARGE) if is_list else LARGE)]))
                     table = table.set_column(place, field.name, exact[field.name])
     return table

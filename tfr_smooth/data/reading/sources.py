@@ -93,7 +93,7 @@ def as_table(X: Any) -> pa.Table:
     return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
-def of_files(X: Any, types: Mapping[str, str], ids: Sequence[Any] = ()) -> Any:
+def of_files(X: Any, types: Mapping[str, str] | None = None, ids: Sequence[Any] = ()) -> Any:
     """Returns the table of files, if paths are given, and others as they are.
 
     Args:
@@ -104,7 +104,7 @@ def of_files(X: Any, types: Mapping[str, str], ids: Sequence[Any] = ()) -> Any:
     paths = X if isinstance(X, (list, tuple)) and X else [X]
     if not all(isinstance(path, (str, os.PathLike)) for path in paths):
         return X
-    return files.read_table(X, Reading(types=types), [name for name in ids if isinstance(name, str)])
+    return files.read_table(X, Reading(types=types or {}), [name for name in ids if isinstance(name, str)])
 
 
 def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:

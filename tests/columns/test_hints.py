@@ -1,0 +1,59 @@
+"""Texts that look like numbers, dates or sets are named with the argument that helps."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfr_smooth
+from tfr_smooth.columns.hints import hints
+from tfr_smooth.columns.learning import learn_table
+from tfr_smooth.columns.tables import checked_table
+
+RANDOM = np.random.default_rng(0)
+NUMBERS = RANDOM.integers(1, 100, 300)
+LOOKS = {
+    "thousands": ([f"{n},234.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
+    "currency": ([f"${n}" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
+    "percent": ([f"{n}%" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
+    "fractions": ([f"{n}.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
+    "a word": ([str(n) for n in NUMBERS[1:]] + ["?"], "has numbers and '?': make that missing, such as by nulls=['?']"),
+    "German dates": ([f"{1 + n % 28}.12.2024" for n in NUMBERS], "pass kinds={{'x': 'date:%d.%m.%Y'}}"),
+    "American dates": ([f"12/{1 + n % 28}/24" for n in NUMBERS], "pass kinds={{'x': 'date:%m/%d/%y'}}"),
+    "dates by year": ([f"2024/{1 + n % 12}/3" for n in NUMBERS], "pass kinds={{'x': 'date:%Y/%m/%d'}}"),
+    "sets": (["sale|new", "sale", "new|old"] * 100, "looks like sets ('{}'): pass kinds={{'x': 'set:|'}}"),
+    "sets by commas": (["red,blue", "blue,green", "red"] * 100, "pass kinds={{'x': 'set:,'}}"),
+}
+FINE = {
+    "integers": [str(n) for n in NUMBERS],
+    "versions": [f"1.{n}.2" for n in NUMBERS],
+    "words": ["red, blue and a car", "one"] * 150,
+    "codes": [f"a-{n}" for n in NUMBERS],
+    "sizes": ["XL", "S", "M"] * 100,
+}
+
+
+def found(values, **options):
+    layer, raw = learn_table(checked_table(pd.DataFrame({"x": values})), **options)
+    return list(hints(layer.summaries, pa.table(raw)))
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_texts_that_look_like_other_values_are_told_with_what_to_do(name):
+    values, hint = LOOKS[name]
+    (message,) = found(values)
+    assert message.startswith("'x' ") and hint.format(values[0]) in message
+    assert found(values, kinds={"x": "category"}) == []  # the user said so
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_other_texts_are_not(name):
+    assert found(FINE[name]) == []
+
+
+def test_fit_warns_once_of_all_columns():
+    frame = pd.DataFrame({"query": np.arange(300) // 6, "label": NUMBERS % 3, "price": [f"${n}" for n in NUMBERS]})
+    frame["day"] = [f"{1 + n % 28}.12.2024" for n in NUMBERS]
+    with pytest.warns(UserWarning, match="may mean something else: 'price' .*; 'day' looks") as warned:
+        tfr_smooth.Ranker(members=1, hidden=[2], epochs=1, verbose=False).fit(frame, label="label", query="query")
+    assert len([w for w in warned if "something else" in str(w.message)]) == 1

@@ -1,0 +1,103 @@
+"""The loss of a training that starts on softmax: weights, gradients, and the model that its checkpoints hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tests import checks
+from tests.helpers import assert_same, check_run, in_graph, value_and_gradient
+from tests.losses.test_weights import cases
+from tests.modes import quick_or_slow
+from tfr_smooth import losses, training
+
+LABELS, SCORES = checks.SUBJECTS["softmax"].batch
+RANDOM = np.random.RandomState(2)
+WEIGHTS = {
+    "none": None,
+    "lists": np.float32([1.0, 0.0, 2.0, 0.5, 3.0]),
+    "documents": RANDOM.randint(1, 4, LABELS.shape).astype(np.float32),
+}
+
+
+def each(name, reduction="none"):
+    seed = {"seed": 3} if "seed" in losses.hyperparameters(name) else {}
+    return checks.SUBJECTS[name].make(reduction=reduction, **seed)
+
+
+@pytest.mark.parametrize("name", cases(losses.NAMES))
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, weights):
+    for reduction in ("none", "mean_with_sample_weight"):
+        loss = training.SoftmaxFirstLoss(each(name, reduction))
+        for current in (losses.SoftmaxLoss(reduction=reduction), loss.loss):
+            loss.is_first.assign(current is not loss.loss)
+            for run in (value_and_gradient, in_graph):
+                found = []
+                for one in (loss, current):
+                    tf.random.set_seed(0)
+                    found.append(run(one, LABELS, SCORES, weights))
+                assert_same(*found, rtol=1e-6, atol=1e-7)
+
+
+def test_documents_of_weight_0_are_padding_of_the_first_stage():
+    loss = training.SoftmaxFirstLoss(each("mean_squared"))
+    weights = np.where(RANDOM.rand(*LABELS.shape) < 0.4, 0.0, WEIGHTS["documents"])
+    wrong = np.where(weights == 0.0, RANDOM.choice([0.0, 9.0, 1e9], LABELS.shape), LABELS)
+    found = value_and_gradient(loss, wrong.astype(np.float32), SCORES, weights)
+    absent = np.where(weights == 0.0, -1.0, LABELS)
+    assert_same(found, value_and_gradient(losses.SoftmaxLoss(reduction="none"), absent, SCORES, weights), rtol=1e-6)
+
+
+def noisy(wrong=None, seed=0, queries=200):
+    """Returns lists of 6 documents, of which a fourth is marked, and has a wrong label and the weight 0."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame({"query": np.repeat(np.arange(queries), 6), "a": random.normal(size=6 * queries)})
+    marked = random.random(len(table)) < 0.24
+    label = (table["a"] + 0.3 * random.normal(size=len(table)) > 0.5).astype(float)
+    table = table.assign(marked=marked.astype(float), label=label, weight=1.0 - marked)
+    return table.assign(label=label.mask(marked, wrong)) if wrong is not None else table
+
+
+# Not those of which a document of weight 0 is a part: the terms of others depend on it, as in TF-Ranking.
+NAMES = ("pairwise_hinge", "pairwise_logistic", "pairwise_soft_zero_one", "rank_net", "lambda_loss")
+NAMES += ("mean_squared", "sigmoid_cross_entropy", "yeti_logistic")
+
+
+@quick_or_slow(NAMES, quick=["mean_squared", "pairwise_logistic"])
+@pytest.mark.parametrize("softmax_epochs", [2 / 3, 0])
+def test_documents_of_weight_0_with_wrong_labels_do_no_harm(name, softmax_epochs):
+    options = {"members": 1, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "verbose": False}
+    ranker = tfr_smooth.Ranker(loss=name, softmax_epochs=softmax_epochs, **options)
+    ranker.fit(noisy(wrong=3.0), label="label", query="query", weight="weight")
+    assert ranker.score(noisy(seed=1).drop(columns="weight")) > 0.79  # .816 without these documents
+
+
+LOAD = """
+import sys
+import tensorflow as tf
+import tfr_smooth
+model = tf.keras.models.load_model(sys.argv[1])
+print(type(model.loss).__name__, bool(model.loss.is_first), model.loss.loss)
+"""
+
+
+@pytest.mark.parametrize(("softmax_epochs", "is_first"), [(2, True), (1, False)])
+def test_the_best_model_of_a_checkpoint_folder_loads_in_a_new_process(softmax_epochs, is_first, tmp_path):
+    options = {"members": 1, "hidden": [2], "epochs": 2, "select_by": "last", "verbose": False}
+    ranker = tfr_smooth.Ranker(loss=losses.SmoothINDCGLoss(alpha=2.0), softmax_epochs=softmax_epochs, **options)
+    parts = {"validation": noisy(seed=1, queries=20), "checkpoint_dir": tmp_path}
+    ranker.fit(noisy(queries=20), label="label", query="query", weight="weight", **parts)
+    printed = check_run("-c", LOAD, tmp_path / "best.keras")
+    assert printed.startswith(f"SoftmaxFirstLoss {is_first} SmoothINDCGLoss(alpha=2.0, ")
+
+
+def test_the_config_has_the_loss_and_the_stage():
+    loss = training.SoftmaxFirstLoss(losses.RankNetLoss(sigma=2.0, name="mine", reduction="sum"))
+    loss.is_first.assign(False)
+    again = tf.keras.losses.deserialize(tf.keras.losses.serialize(loss))
+    assert repr(again) == repr(loss) and not again.is_first and again.loss.get_config() == loss.loss.get_config()
+    assert (again.name, again.reduction, again.shift_invariant) == ("mine", "sum", True)
+    with pytest.raises(ValueError, match="`is_first` must be"):
+        training.SoftmaxFirstLoss(loss.loss, is_first=2)
