@@ -266,7 +266,8 @@ def _scored(
 
 def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
     """Yields users with their items, scores and ranks."""
-    name, table, options = given["user"], read_table(given["table"], reading), _taken(given, estimator.recommend)
+    name, options = given["user"], _taken(given, estimator.recommend)
+    table = read_table(given["table"], reading, [name])
     users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
     for start in range(0, len(users), _USERS):
         some = users.slice(start, _USERS)
@@ -318,9 +319,9 @@ def _evaluate(arguments: Sequence[str]) -> None:
     readers = _readers(type(estimator))
     given = _Parser("evaluate", estimator.evaluate, *readers, data.read_files).parsed(arguments)
     options = _taken(given, estimator.evaluate)
-    roles = {} if readers else _roles(estimator)
-    ids = [name for role in ("query", "query_id") if (name := roles.get(role)) is not None]
-    part = read_table(given["table"], _reading(estimator, given), ids)
+    reading, roles = _reading(estimator, given), given if readers else _roles(estimator)
+    ids = [roles[role] for role in ("query", "query_id", "user", "item") if roles.get(role) is not None]
+    part = read_table(given["table"], reading, ids)
     for from_table in readers:
         part = from_table(part, **_taken(given, from_table))
     print(estimator.evaluate(part, **options))
@@ -372,11 +373,7 @@ def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
 
 def _reading(estimator: Any, given: dict[str, Any]) -> Reading:
     """Returns how the user wrote values, with the types that a fitted estimator knows."""
-    if isinstance(estimator, Ranker):
-        types = estimator.types_
-    elif _readers(type(estimator)):
-        pairs = zip(("user", "item"), (estimator.interactions_.user_ids, estimator.interactions_.item_ids), strict=True)
-        types = {given[role]: "text" for role, ids in pairs if ids.dtype == object}
-    else:
+    types = estimator.types_ if isinstance(estimator, Ranker) else {}
+    if not isinstance(estimator, Ranker) and not _readers(type(estimator)):
         types = dict.fromkeys((estimator.columns_["query"], estimator.columns_["text"]), "text")
     return _with_types(Reading(**_taken(given, Reading)), types)
