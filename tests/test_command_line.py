@@ -1,18 +1,28 @@
 """The command `tfr-smooth`: its flags are the arguments of the estimators, and its results those of their methods."""
 
+import decimal
 import functools
 import inspect
+import itertools
 import json
+import os
 import re
+import signal
+import sys
+import tempfile
+import textwrap
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import tfr_smooth
 from tests import helpers
 from tests.recommendation.groups import likes
 from tfr_smooth import command_line, recommendation
+from tfr_smooth.data.reading import conversion, json_lines
 
 COLUMNS = ["--query=search", "--label=click"]
 SMALL = ["--members=1", "--hidden=8", "--epochs=2", "--verbose=false", "--param", "alpha=5"]
@@ -66,7 +76,8 @@ def test_train_gives_the_flags_to_the_constructor_and_to_fit(model, folder):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_score_appends_the_scores_and_ranks_of_each_query(ending, model, folder, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "_SCORED", 12)  # several parts, each of whole queries
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 400)
+    monkeypatch.setattr(conversion, "BATCH_BYTES", 200)  # several parts, each of whole queries
     status, out, _ = run(capsys, "score", model, folder / "new.jsonl", tmp_path / f"out{ending}", "--names=y,place")
     assert status == 0 and out == f"Wrote {tmp_path / f'out{ending}'}\n"
     scored = {".csv": pd.read_csv, ".parquet": pd.read_parquet}[ending](tmp_path / f"out{ending}")
@@ -78,15 +89,15 @@ def test_score_appends_the_scores_and_ranks_of_each_query(ending, model, folder,
 
 
 def test_an_error_leaves_no_unfinished_output(model, folder, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "_SCORED", 12)
     (tmp_path / "out.csv").write_text("before")
-    predict = tfr_smooth.Ranker.predict
+    lines, calls = command_line._csv_lines, itertools.count()
 
-    def predict_once(ranker, table):
-        monkeypatch.setattr(tfr_smooth.Ranker, "predict", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-        return predict(ranker, table)
+    def failing(*arguments):
+        if next(calls) == 2:  # after the check of the types and the header
+            raise OSError("disk")
+        return lines(*arguments)
 
-    monkeypatch.setattr(tfr_smooth.Ranker, "predict", predict_once)
+    monkeypatch.setattr(command_line, "_csv_lines", failing)
     status, _, errors = run(capsys, "score", model, folder / "new.jsonl", tmp_path / "out.csv")
     assert status == 2 and errors.startswith("tfr-smooth: error: disk")
     assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
@@ -115,7 +126,16 @@ ERRORS = {
     "score nothing.keras a.csv b.csv": "No such file or directory: 'nothing.keras'",
     "score {folder}/train.csv a.csv b.csv": "MODEL must be a file of `tfr-smooth train` or of `save`, got",
     "score {model} {folder}/new.jsonl out.txt": "OUT must end in .csv or .parquet, got 'out.txt'.",
-    "score {model} {folder}/new.jsonl {folder}/o.csv --names=shop,rank": "--names must not be columns of the table",
+    "score {model} {folder}/new.jsonl nothing/out.csv": "OUT must be a file in a folder that can be written, got",
+    "score {model} {table} {table}": "OUT must not be a file that is read, got '.*train.csv'",
+    "score {model} {folder}/*.parquet {folder}/link.parquet": "OUT must not be a file that is read, got",
+    "score {model} {folder}/rows {folder}/rows/a.parquet": "OUT must not be a file that is read",
+    "score {model} {folder}/new.jsonl {folder}/o.csv --names=shop,rank": "--names must be SCORE,RANK, two different",
+    "score {model} {folder}/new.jsonl {folder}/o.csv --names=a,a": "--names must be .* got 'a,a'",
+    "score {model} {folder}/new.jsonl {folder}/o.csv --names=s": "--names must be .* got 's'",
+    "score {model} {folder}/new.jsonl {folder}/o.csv --names=a,b,c": "--names must be .* got 'a,b,c'",
+    "score {model} {folder}/tags.parquet {folder}/o.csv": "OUT must be a Parquet file for column 'tags'",
+    "score {model} {folder}/other.csv {folder}/o.csv": "The table must have the column 'price', .* 'prise'",
     "score {model} {folder}/bad.jsonl {folder}/o.csv": "bad.jsonl:3: JSON parse error: ",
     "evaluate {model} {folder}/bad.csv": "bad.csv:3: Expected 4 columns, got 2",
     "evaluate {model} {folder}/valid.parquet --measures=ndcg,loss": "`measures` must be",
@@ -123,24 +143,208 @@ ERRORS = {
     "train {table} --label=click --model=m.keras": "--query must be the column of queries, got none.",
     "train {table} --query=search --label=clik --model=m.keras": "`label` must be one of .* Did you mean 'click'",
     "train {table} --query=search --label=shop --model=m.keras": "column 'shop' must be numbers or booleans, got",
+    "train {table} --query=search --label=click --model=nothing/m.keras": "--model must be a file in a folder",
+    "train {table} --query=search --label=click --model={folder}/d.keras": "--model must be a file in a folder",
     "train {table} --query=search --label=click --model=m.h5": "--model must end in '.keras', got 'm.h5'.",
     "train {table} --query=search --label=click": "the following arguments are required: --model",
     "train {table} --model=m.keras --epoch=3": "unknown argument --epoch=3. Did you mean '--epochs' or",
     "train {table} --model=m.keras --epochs=x": "`epochs` must be an integer >= .*, got 'x'.",
+    "train {table} --model=m.keras --types=text": "`types` must be an instance of .*Mapping, got 'text'",
+    "train {table} --model=m.keras --kinds=text": "`kinds` must be",
+    "train {table} --model=m.keras --types={{'shop':'word'}}": "`types.'shop'.` must be 'number', .* got 'word'",
+    "score {model} {table} o.csv --delimiter=;;": "`delimiter` must be one character, got ';;'",
+    "evaluate {model} {table} --decimal=;": "`decimal` must be one of '.', ',', got ';'",
+    "evaluate {model} {table} --encoding=utf9": "`encoding` must be one of Python's, such as 'cp1252', got 'utf9'",
+    "evaluate {model} {folder}/german.csv": "german.csv: 1 column, 4 in the header by ';': pass delimiter=';'",
+    "evaluate {model} {folder}/german.csv --delimiter=;": "german.csv: column 'price' must be numbers, got '1,5'",
     "train {table} --model=m.keras --param alpha": "--param must be NAME=VALUE, got 'alpha'.",
     "train {table} --model=m.keras --estimator=rank": "`--estimator` must be one of .* Did you mean 'ranker'?",
     "trian": "`command` must be one of .* Did you mean 'train'?",
 }
 
 
-@pytest.mark.parametrize("line", ERRORS)
-def test_errors_of_users_are_one_line(line, model, folder, capsys):
+@pytest.fixture(scope="module")
+def bad_files(folder):
     (folder / "bad.jsonl").write_text('{"search": 1}\n\n{"search": 2,\n')
     (folder / "bad.csv").write_text("search,price,shop,click\n1,2,north,0\n1,2\n")
+    (folder / "other.csv").write_text("search,prise,shop\n1,2,north\n")
+    (folder / "german.csv").write_text("search;price;shop;click\n1;1,5;north;0\n1;2;south;1\n")
+    offers(0, 1).assign(tags=[["a"]] * 5).to_parquet(folder / "tags.parquet")
+    (folder / "link.parquet").symlink_to(folder / "valid.parquet")
+    (folder / "d.keras").mkdir()
+    (folder / "rows").mkdir()
+    offers(0, 1).to_parquet(folder / "rows" / "a.parquet")
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_errors_of_users_are_one_line(line, model, folder, bad_files, capsys, monkeypatch):
+
+    @functools.wraps(tfr_smooth.Ranker.fit)  # with its signature
+    def fit(self, *args, **kwargs):
+        pytest.fail("The training began before the error.")
+
+    monkeypatch.setattr(tfr_smooth.Ranker, "fit", fit)
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     words = line.format(model=model, folder=folder, table=folder / "train.csv").split()
     status, out, errors = run(capsys, *words)
     assert (status, out, errors.count("\n")) == (2, "", 1)
     assert re.match(f"tfr-smooth: error: .*{ERRORS[line]}", errors)
+    assert before == {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+CELLS = [
+    "007",
+    "1234567.891",
+    ".142857142857",
+    "1e3",
+    "",
+    '"',
+    "a,b",
+    "NA",
+    " x",
+    "two\nlines",
+    "100000000000000000001",
+]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_score_keeps_rows_columns_and_cells_of_text_files(ending, together, model, capsys, tmp_path):
+    frame = pd.DataFrame({"note": CELLS, "price": ["2.50", "3", "", "1e1", "007", "+8", ".5", "3.0", "4", "5", "6"]})
+    frame["search"] = [7] * 5 + [3] * 6 if together else [7, 3] * 5 + [7]
+    frame["shop"] = ["north", "south"] * 5 + ["west"]
+    frame.astype(str).to_csv(tmp_path / "new.csv", index=False)
+    status, _, errors = run(capsys, "score", model, tmp_path / "new.csv", tmp_path / f"out{ending}")
+    assert status == 0, errors
+    readers = {".csv": lambda path: pd.read_csv(path, dtype=str, na_filter=False), ".parquet": pd.read_parquet}
+    scored = readers[ending](tmp_path / f"out{ending}")
+    pd.testing.assert_frame_equal(scored[[*frame]], frame.astype(str), check_dtype=False)
+    assert [*scored] == [*frame, "score", "rank"]
+    expected = tfr_smooth.Ranker.load(model).predict(frame.assign(price=pd.to_numeric(frame["price"])))
+    np.testing.assert_allclose(scored["score"].astype(float), expected, rtol=1e-5)
+    ranks = pd.Series(-expected).groupby(frame["search"]).rank(method="first").astype(int)
+    assert scored["rank"].astype(int).tolist() == ranks.tolist()
+    if ending == ".csv":  # also the quotes
+        before, after = ((tmp_path / name).read_text().splitlines() for name in ("new.csv", "out.csv"))
+        assert all(new.startswith(f"{old},") or "two" in new for old, new in zip(before, after, strict=True))
+
+
+def test_score_keeps_types_and_values_of_parquet_files(model, capsys, monkeypatch, tmp_path):
+    frame = offers(0, 40)
+    frame["id"] = np.where(np.arange(200) % 3, 100000001.0 + np.arange(200), np.nan)
+    frame["day"] = pd.Timestamp("2026-01-05 10:00:25.123456", tz="Europe/Paris")
+    frame["tags"] = [["a", str(number)] for number in range(200)]
+    frame["long"] = [decimal.Decimal(10**20 + number) for number in range(200)]
+    table = pa.Table.from_pandas(frame.sample(frac=1.0, random_state=0)[frame.columns[::-1]])
+    parquet.write_table(table, tmp_path / "new.parquet", row_group_size=30)
+    monkeypatch.setattr(conversion, "BATCH_BYTES", 2000)
+    assert run(capsys, "score", model, tmp_path / "new.parquet", tmp_path / "out.parquet")[0] == 0
+    scored = parquet.read_table(tmp_path / "out.parquet")
+    assert scored.drop_columns(["score", "rank"]).equals(table)
+    expected = tfr_smooth.Ranker.load(model).predict(table)
+    np.testing.assert_allclose(scored["score"].to_numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert scored.to_pandas().index.tolist() == table.to_pandas().index.tolist()
+
+
+def test_flags_say_how_values_are_written(folder, capsys, tmp_path):
+    frame = offers(0, 40).assign(zip=[["123", "1e3", "77"][row % 3] for row in range(200)])
+    frame["day"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(np.arange(200) % 31, unit="D")
+    frame["shop"] = frame["shop"].replace({"south": "süd", "west": None})
+    frame.to_parquet(tmp_path / "plain.parquet")
+    german = frame.assign(day=frame["day"].dt.strftime("%d.%m.%Y"), shop=frame["shop"].fillna("?"))
+    german.to_csv(tmp_path / "german.csv", index=False, sep=";", decimal=",", encoding="cp1252")
+    types = "--types={'zip': 'text', 'day': 'date:%d.%m.%Y'}"
+    flags = [types, "--nulls=?", "--delimiter=;", "--decimal=,", "--encoding=cp1252"]
+    found = []
+    for name, written in (("plain.parquet", []), ("german.csv", flags)):
+        command = ["train", tmp_path / name, f"--model={tmp_path / 'm.keras'}", *COLUMNS, *SMALL, *written]
+        status, _, errors = run(capsys, *command, f"--validation={tmp_path / name}")
+        assert status == 0, errors
+        found.append(run(capsys, "evaluate", tmp_path / "m.keras", tmp_path / name, *written)[1])
+        status, _, errors = run(capsys, "score", tmp_path / "m.keras", tmp_path / name, tmp_path / "out.csv", *written)
+        assert status == 0, errors
+        scored = pd.read_csv(
+            tmp_path / "out.csv", **({"sep": ";", "decimal": ",", "encoding": "cp1252"} if written else {})
+        )
+        found.append(scored[["score", "rank"]].to_numpy().tolist())
+    assert found[:2] == found[2:]
+    before, after = ((tmp_path / name).read_text("cp1252").splitlines() for name in ("german.csv", "out.csv"))
+    assert all(new.startswith(f"{old};") for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("role", ["weight", "propensity"])
+def test_weights_of_the_training_are_needed_nowhere_else(role, folder, capsys, tmp_path):
+    path = tmp_path / "weighted.keras"
+    offers(0, 40).assign(trust=0.5).to_csv(tmp_path / "train.csv", index=False)
+    flags = [f"--{role}=trust", f"--validation={folder / 'valid.parquet'}", f"--model={path}"]
+    status, out, errors = run(capsys, "train", tmp_path / "train.csv", *COLUMNS, *SMALL, *flags)
+    assert status == 0 and "ndcg " in out, errors
+    assert run(capsys, "evaluate", path, folder / "valid.parquet")[0] == 0
+    assert run(capsys, "score", path, folder / "new.jsonl", tmp_path / "out.csv")[0] == 0
+
+
+def test_recommenders_score_users_once_with_ranks_from_1(capsys, monkeypatch, tmp_path):
+    users, items = np.nonzero(likes())
+    pairs = pd.DataFrame({"item": map(str, users), "what": [f"item {item}" for item in items]})
+    known = recommendation.from_dataframe(pairs, user="item", item="what")
+    recommender = recommendation.Recommender(dim=4, softmax_epochs=1, epochs=1, verbose=False).fit(known)
+    monkeypatch.setattr(command_line, "_loaded", lambda arguments: recommender)
+    monkeypatch.setattr(command_line, "_USERS", 3)  # several parts
+    pairs[::-1].to_csv(tmp_path / "users.csv", index=False)
+    command = ["score", "items.keras", tmp_path / "users.csv", tmp_path / "best.csv", "--user=item", "--topn=3"]
+    status, _, errors = run(capsys, *command)
+    assert status == 2 and "--user and --item must be different, got 'item'" in errors
+    assert run(capsys, *command, "--item=product")[0] == 0
+    best, asked = pd.read_csv(tmp_path / "best.csv", dtype={"item": str}), pairs["item"][::-1].unique()
+    expected = recommender.recommend(asked, topn=3)
+    assert [*best] == ["item", "product", "score", "rank"]
+    assert best["item"].tolist() == [*np.repeat(asked, 3)] and best["product"].tolist() == [*np.ravel(expected.items)]
+    assert best["rank"].tolist() == [1, 2, 3] * len(asked)
+    np.testing.assert_allclose(best["score"], np.ravel(expected.scores), rtol=1e-5)
+
+
+def test_a_terminated_score_leaves_nothing(model, folder, monkeypatch, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    lines, calls = command_line._csv_lines, itertools.count()
+
+    def interrupted(*arguments):
+        if next(calls) == 2:  # after the check of the types and the header
+            assert [path.name[:11] for path in tmp_path.iterdir() if path.is_file()] == [".unfinished"]
+            os.kill(os.getpid(), signal.SIGTERM)
+        return lines(*arguments)
+
+    monkeypatch.setattr(command_line, "_csv_lines", interrupted)
+    arguments = ["score", str(model), str(folder / "new.jsonl"), str(tmp_path / "out.csv")]
+    monkeypatch.setattr(sys, "argv", ["tfr-smooth", *arguments])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as done:
+            command_line.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.value.code == 143
+    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+
+
+@pytest.mark.slow
+def test_the_next_score_removes_what_a_killed_one_left(model, folder, tmp_path):
+    (tmp_path / "rows").mkdir()
+    out = tmp_path / "rows" / "out.csv"
+    arguments = ["score", str(model), str(folder / "new.jsonl"), str(out)]
+    killed = f"""
+        import itertools, os, signal
+        from tfr_smooth import command_line
+        lines, calls = command_line._csv_lines, itertools.count()
+        kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        command_line._csv_lines = lambda *given: kill() if next(calls) == 2 else lines(*given)
+        command_line.main({arguments!r})
+    """
+    done = helpers.run_python("-c", textwrap.dedent(killed), TMPDIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert [path.name[:11] for path in out.parent.iterdir()] == [".unfinished"] and not [*tmp_path.rglob("*.arrow")]
+    assert command_line.main(arguments) == 0
+    assert [*out.parent.iterdir()] == [out]
 
 
 @pytest.mark.parametrize("estimator", [tfr_smooth.Ranker, recommendation.Recommender])

@@ -8,26 +8,34 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import json
+import os
 import re
+import signal
 import sys
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, training
-from tfr_smooth.data.reading.files import read_table
+from tfr_smooth.columns.kinds import check_names, listed, types_of_kinds
+from tfr_smooth.data.column_values import value_type
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, by_size
+from tfr_smooth.data.reading.files import by_queries, files_of, raw_tables, read_table
 from tfr_smooth.data.reading.sources import ranking
+from tfr_smooth.data.reading.value_types import TYPES, Reading
+from tfr_smooth.data.roles import Roles
 
 # By name: the package and the class, which may need optional packages.
 _ESTIMATORS = {
@@ -44,9 +52,10 @@ _COMMANDS = {
 _FILES = ("validation", "items", "users", "init_model", "strategy")  # arguments of `fit` that flags name
 _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple))\b")  # annotations of other flags
 _NO_FLAGS = ("path", "by_query")
+_READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
-_ROLES = ("query", "label", "weight", "propensity", "features")
-_SCORED = 1 << 16  # documents, in whole queries, or users that are scored at once
+_ROLES = ("label", "weight", "propensity", "features")
+_USERS = 1 << 16  # for whom items are recommended at once
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status: 0, 2 after an error, which is one line on stderr, or 130 after an interruption.
     """
     command, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if argv is None:  # Unfinished files are removed then, too.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if command in ("-h", "--help"):
             print("\n".join(f"tfr-smooth {name} {about} [FLAG ..]" for name, about in _COMMANDS.items()))
@@ -86,6 +97,8 @@ class _Parser(argparse.ArgumentParser):
         for function in functions:
             about = dict(_ARGUMENT.findall(inspect.getdoc(function) or ""))
             for name, parameter in inspect.signature(function).parameters.items():
+                if function is data.read_files and name not in _READING:
+                    continue
                 is_file = function.__name__ == "fit" and name in _FILES
                 annotation, default = "str" if is_file else str(parameter.annotation), parameter.default
                 if name not in _NO_FLAGS and _PLAIN.match(annotation):
@@ -141,7 +154,7 @@ def _train(arguments: Sequence[str]) -> None:
     first.add_argument("--estimator", default="ranker")
     chosen = first.parse_known_args(arguments)[0].estimator
     cls = _class(*_ESTIMATORS[_arguments.choice("--estimator", chosen, tuple(_ESTIMATORS))])
-    parser = _Parser("train", cls, cls.fit, *_readers(cls))
+    parser = _Parser("train", cls, cls.fit, *_readers(cls), data.read_files)
     parser.add_argument("--estimator", help="ranker (default), recommender or text.")
     parser.add_argument("--model", required=True, help="The file to write, which ends in .keras.")
     given = parser.parsed(arguments)
@@ -149,76 +162,168 @@ def _train(arguments: Sequence[str]) -> None:
     table, model = given.pop("table"), given.pop("model")
     if not model.endswith(".keras"):
         raise ValueError(f"--model must end in '.keras', got {model!r}.")
-    fit, reading = _taken(given, cls.fit), _taken(given, *_readers(cls))
+    _check_folder("--model", Path(model))
+    fit, reading, ids = _taken(given, cls.fit), Reading(**_taken(given, Reading)), _taken(given, *_readers(cls))
     estimator = cls(**given)  # before files are read
-    makers = {"init_model": cls.load, "strategy": training.get_strategy, "items": read_table, "users": read_table}
+    makers = {"init_model": cls.load, "strategy": training.get_strategy}
     fit |= {name: make(fit[name]) for name, make in makers.items() if name in fit}
-    columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()}
+    types = getattr(fit.get("init_model"), "types_", types_of_kinds(given.get("kinds") or {}))
+    reading = _with_types(reading, types)
+    fit |= {name: read_table(fit[name], reading) for name in ("items", "users") if name in fit}
     paths = [table, *([fit.pop("validation")] if "validation" in fit else [])]
-    part, *validation = _read(cls, paths, {**columns, **fit, **reading})
+    if ids:
+        parts = _readers(cls)[0](*(read_table(path, reading) for path in paths), **ids)
+        part, *validation = parts if len(paths) > 1 else [parts]
+    else:
+        part, *validation = _ranked(cls, paths, fit, reading)
     estimator.fit(part, validation=validation[0] if validation else None, **fit)
     estimator.save(model)
-    if validation and not _readers(cls):  # A recommender has the items of its validation.
-        print(estimator.evaluate(validation[0]))
     print(f"Wrote {model}")
+    if validation and not ids:  # A recommender has the items of its validation.
+        print(estimator.evaluate(validation[0]))
+
+
+def _ranked(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading) -> Iterator[pa.Table]:
+    """Yields the rows of the training files, mapped into memory, and of other ones, which are read by their types."""
+    columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()} | fit
+    query = columns.get("query_id") or columns["query"]
+    if query is None:
+        raise ValueError("--query must be the column of queries, got none.")
+    if "text" in columns:
+        reading = _with_types(reading, dict.fromkeys((columns["query"], columns["text"]), "text"))
+    roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
+    part = data.read_files(paths[0], query=query, **{"label": None, **roles}, **dataclasses.asdict(reading)).table
+    yield part
+    types = {field.name: value_type(field.type) for field in part.schema if field.name != query}
+    reading = _with_types(reading, {name: kind for name, kind in types.items() if kind in TYPES})
+    yield from (read_table(path, reading, [query]) for path in paths[1:])
 
 
 def _score(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     recommends = bool(_readers(type(estimator)))
-    parser = _Parser("score", *([estimator.recommend] if recommends else []))
-    parser.add_argument("--names", default="score,rank", help="The names of the new columns.")
+    parser = _Parser("score", *([estimator.recommend] if recommends else []), data.read_files)
+    parser.add_argument("--names", default="score,rank", help="The names of the new columns. Default: score,rank.")
     if recommends:
-        parser.add_argument("--user", default="user", help="The column of users.")
+        parser.add_argument("--user", default="user", help="The column of users. Default: user.")
+        parser.add_argument("--item", default="item", help="The name of the column of items. Default: item.")
     given = parser.parsed(arguments)
-    out, (score, rank) = Path(given["out"]), given["names"].split(",")
-    writer_class: Any = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}.get(out.suffix)
-    if writer_class is None:
+    reading = _reading(estimator, given)
+    out, paths, names = Path(given["out"]), given["table"], given["names"].split(",")
+    if out.suffix not in (".csv", ".parquet"):
         raise ValueError(f"OUT must end in .csv or .parquet, got {given['out']!r}.")
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=out.parent, prefix=".unfinished-"))
-        unfinished = stack.enter_context(_files.replacing(out))
-        writer = None
-        for table, scores, ranks in (_recommended if recommends else _scored)(estimator, given, folder):
-            if names := {score, rank} & {*table.column_names}:
-                raise ValueError(f"--names must not be columns of the table, got {names.pop()!r}.")
-            table = table.append_column(score, pa.array(scores)).append_column(rank, pa.array(ranks))
-            writer = writer or stack.enter_context(writer_class(str(unfinished), table.schema))
-            writer.write_table(table)
+    _check_folder("OUT", out)
+    read = [given["model"], *files_of(paths, reading)]
+    if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in read):
+        raise ValueError(f"OUT must not be a file that is read, got {given['out']!r}.")
+    rows = raw_tables(paths, reading)
+    first = next(rows)
+    columns = [given["user"], given["item"]] if recommends else first.column_names
+    if len({*columns}) < len(columns):
+        raise ValueError(f"--user and --item must be different, got {given['user']!r} for both.")
+    if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
+        expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
+        raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
+    if recommends:
+        parts = _recommended(estimator, given, names, reading)
+    else:
+        if out.suffix == ".csv":
+            _csv_lines(first.slice(0, 0), reading)  # which checks the types
+        parts = _scored(estimator, paths, names, reading, itertools.chain([first], rows))
+    with _files.replacing(out) as unfinished:
+        (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts, reading)
     print(f"Wrote {out}")
 
 
-def _scored(estimator: Any, given: dict[str, Any], cache_dir: str) -> Iterator[tuple[pa.Table, Any, Any]]:
-    """Yields rows of whole queries, their scores and their ranks."""
-    lists = _lists(given["table"], {**_columns(estimator), "label": None}, cache_dir=cache_dir)
-    blocks = np.flatnonzero(np.diff(lists.starts[1:] // _SCORED)) + 1
-    for queries in np.split(np.arange(len(lists)), blocks):
-        part = lists.take(queries)
-        table = part.table
+def _scored(
+    estimator: Any, paths: Any, names: Sequence[str], reading: Reading, rows: Iterator[pa.Table]
+) -> Iterator[pa.Table]:
+    """Yields the rows of files as they are, with their scores and ranks."""
+    first = next(rows)
+    roles, features = _roles(estimator), None
+    query = roles["query_id"] if roles.get("query_id") in first.column_names else roles.get("query")
+    if query is None:
+        raise ValueError("MODEL must have a column of queries, got one that was trained without.")
+    if "text" in roles:
+        features = [roles["query"], roles["text"]]
+    elif not estimator.features_.stacked:
+        check_names(first.column_names, estimator.features_.columns)
+        features = [column.name for column in estimator.features_.columns]
+
+    def scored(table: pa.Table) -> pa.Table:
         scores = estimator.predict(table)
-        order, ranks = ranking(part, scores)
-        yield table, scores, ranks[np.argsort(order)]
-        lists.release()
+        lists = data.Lists.of_columns(table, Roles(query=query))
+        order, ranks = ranking(lists, scores[lists.rows])
+        return pa.table([scores, ranks[np.argsort(lists.rows[order])]], names=[*names])
+
+    columns, place = by_queries(paths, reading, scored, query=query, features=features), 0
+    for table in itertools.chain([first], rows):
+        for name, column in zip(names, columns.slice(place, len(table)).columns, strict=True):
+            table = table.append_column(name, column)
+        place += len(table)
+        yield table
 
 
-def _recommended(estimator: Any, given: dict[str, Any], cache_dir: str) -> Iterator[tuple[pa.Table, Any, Any]]:
-    """Yields users and items, their scores and their ranks."""
-    name, table, options = given["user"], read_table(given["table"]), _taken(given, estimator.recommend)
+def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
+    """Yields users with their items, scores and ranks."""
+    name, options = given["user"], _taken(given, estimator.recommend)
+    table = read_table(given["table"], reading, [name])
     users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
-    for start in range(0, len(users), _SCORED):
-        some = users.slice(start, _SCORED)
+    for start in range(0, len(users), _USERS):
+        some = users.slice(start, _USERS)
         top = estimator.recommend(some.to_pylist(), **options)
         rows, places = np.nonzero(np.isfinite(top.scores))
-        found = {name: some.take(pa.array(rows)), "item": np.asarray(top.items)[rows, places]}
-        yield pa.table(found), np.asarray(top.scores)[rows, places], places + 1
+        found = [some.take(pa.array(rows)), *(np.asarray(part)[rows, places] for part in (top.items, top.scores))]
+        yield pa.table([*found, places + 1], names=[name, given["item"], *names])
+
+
+def _write_csv(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
+    with open(path, "w", encoding=reading.encoding, newline="") as file:
+        for number, part in enumerate(parts):
+            if number == 0:
+                file.write(_csv_lines(pa.table({name: [name] for name in part.column_names}), reading))
+            file.write(_csv_lines(part, reading))
+
+
+def _csv_lines(table: pa.Table, reading: Reading) -> str:
+    """Returns the lines of rows, in which only cells with separators have quotes."""
+    cells, marks = [], f'"\r\n{reading.delimiter or ","}'
+    empty, quote, delimiter = (pa.scalar(text, pa.large_string()) for text in ("", '"', reading.delimiter or ","))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            texts = column.cast(pa.large_string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
+            raise ValueError(f"OUT must be {expected}.") from None
+        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+            texts = pc.replace_substring(texts, ".", reading.decimal)
+        content = b"".join(chunk.buffers()[2] or b"" for chunk in texts.chunks)
+        if any(mark in content for mark in marks.encode()):
+            quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
+            texts = pc.if_else(pc.match_substring_regex(texts, f"[{re.escape(marks)}]"), quoted, texts)
+        cells.append(pc.fill_null(texts, empty))
+    return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, delimiter).to_pylist())
+
+
+def _write_parquet(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
+    with contextlib.ExitStack() as stack:
+        writer = None
+        for some in by_size(parts, BATCH_BYTES, lambda part: part.nbytes):  # a row group
+            table = pa.concat_tables(some)
+            writer = writer or stack.enter_context(parquet.ParquetWriter(path, table.schema))
+            writer.write_table(table)
 
 
 def _evaluate(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
-    cls = type(estimator)
-    given = _Parser("evaluate", estimator.evaluate, *_readers(cls)).parsed(arguments)
+    readers = _readers(type(estimator))
+    given = _Parser("evaluate", estimator.evaluate, *readers, data.read_files).parsed(arguments)
     options = _taken(given, estimator.evaluate)
-    (part,) = _read(cls, [given["table"]], {**_columns(estimator), **given})
+    reading, roles = _reading(estimator, given), given if readers else _roles(estimator)
+    ids = [roles[role] for role in ("query", "query_id", "user", "item") if roles.get(role) is not None]
+    part = read_table(given["table"], reading, ids)
+    for from_table in readers:
+        part = from_table(part, **_taken(given, from_table))
     print(estimator.evaluate(part, **options))
 
 
@@ -246,10 +351,14 @@ def _loaded(arguments: Sequence[str]) -> Any:
     return _class(*next(place for place in _ESTIMATORS.values() if place[1] == name)).load(path)
 
 
-def _columns(estimator: Any) -> dict[str, Any]:
-    """Returns the columns of a ranker by role; none for a recommender."""
-    roles = estimator._schema.roles if isinstance(estimator, Ranker) else getattr(estimator, "columns_", {})
-    return dict(roles)
+def _roles(estimator: Any) -> dict[str, Any]:
+    """Returns the columns of a fitted ranker by role."""
+    return dict(estimator._schema.roles if isinstance(estimator, Ranker) else estimator.columns_)
+
+
+def _check_folder(argument: str, path: Path) -> None:
+    if not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise ValueError(f"{argument} must be a file in a folder that can be written, got {str(path)!r}.")
 
 
 def _readers(cls: type) -> list[Callable[..., Any]]:
@@ -257,18 +366,14 @@ def _readers(cls: type) -> list[Callable[..., Any]]:
     return [_class("tfr_smooth.recommendation", "from_dataframe")] if cls.__name__ == "Recommender" else []
 
 
-def _read(cls: type, paths: Sequence[Any], columns: dict[str, Any]) -> Sequence[Any]:
-    """Returns what an estimator takes of each path: a table, or interactions."""
-    for from_tables in _readers(cls):
-        parts = from_tables(*map(read_table, paths), **_taken(dict(columns), from_tables))
-        return parts if len(paths) > 1 else [parts]
-    return [_lists(path, columns).table for path in paths]
+def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
+    """Returns the same way of reading with the types of further columns."""
+    return dataclasses.replace(reading, types={**types, **reading.types})
 
 
-def _lists(paths: Any, columns: dict[str, Any], **options: Any) -> data.Lists:
-    """Returns the lists of files, given the columns by role."""
-    roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
-    roles["query"] = columns.get("query_id") or columns.get("query")
-    if roles["query"] is None:
-        raise ValueError("--query must be the column of queries, got none.")
-    return data.read_files(paths, **{"label": None, **roles}, **options)
+def _reading(estimator: Any, given: dict[str, Any]) -> Reading:
+    """Returns how the user wrote values, with the types that a fitted estimator knows."""
+    types = estimator.types_ if isinstance(estimator, Ranker) else {}
+    if not isinstance(estimator, Ranker) and not _readers(type(estimator)):
+        types = dict.fromkeys((estimator.columns_["query"], estimator.columns_["text"]), "text")
+    return _with_types(Reading(**_taken(given, Reading)), types)

@@ -8,7 +8,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, csv_types, json_lines
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
 from tfr_smooth.data.reading.value_types import Reading, check_utf8
 from tfr_smooth.data.roles import RoleNames, Roles
@@ -48,8 +48,11 @@ _CSV_ERROR = re.compile(
 _CSV_UTF8 = re.compile(r"In CSV column #(?P<number>\d+): .*invalid UTF8")
 
 
+T = TypeVar("T")
+
+
 class _NotTogetherError(Exception):
-    """The rows of a query are not together; its arguments are the query and the size of a row in bytes."""
+    """The rows of a query are not together; its arguments are its column, the query and the size of a row in bytes."""
 
 
 def read_files(
@@ -116,25 +119,18 @@ def read_files(
         _arguments.choice("format", format, sorted({*_FORMATS.values()}))
     _arguments.boolean("stack", stack)
     reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
-    files = _dataset(paths, format, reading)
-    is_csv = files.format.default_extname == "csv"
-    found = _types(files, reading)
-    chosen = Roles.of(list(filter(None, found)), query=query, **roles)  # CSV files of pandas have row labels named "".
-    found.update((name, csv_types.ID) for name in (chosen.query, chosen.document_id) if is_csv and name is not None)
+    source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
+    files, chosen = source.files, source.roles
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
-    kind = [files.format.default_extname, is_csv and files.format.parse_options.delimiter]
+    kind = [files.format.default_extname, source.is_csv and files.format.parse_options.delimiter]
     settings = {"kind": kind, "stack": stack, "reading": dataclasses.asdict(reading)}
     final = chosen.stacked() if stack else chosen
-    tables = _streamed
-    while True:
-        try:
-            source = _Source(files, found, reading, chosen, stack)
-            return converted(cache_dir, states, settings, final, lambda: tables(source))  # noqa: B023
-        except csv_types.WiderError as error:
-            found.update(error.args[0])
-        except _NotTogetherError as error:
-            _check_memory(files, chosen.query, *error.args)
-            tables = _sorted
+
+    def convert(together: bool) -> Lists:
+        tables = _streamed if together else _sorted
+        return converted(cache_dir, states, settings, final, lambda: tables(source))
+
+    return _repeated(source, convert)
 
 
 def read_table(paths: FilePattern, reading: Reading | None = None, ids: Sequence[str] = ()) -> pa.Table:
@@ -148,36 +144,103 @@ def read_table(paths: FilePattern, reading: Reading | None = None, ids: Sequence
     Raises:
       ValueError: If a file cannot be read (`path:line: problem`), or a value has another type.
     """
-    reading = reading or Reading()
-    files = _dataset(paths, None, reading)
-    types = _types(files, reading)
-    if files.format.default_extname == "csv":
-        types.update((name, csv_types.ID) for name in ids if name in types)
-    while True:
-        try:
-            return pa.concat_tables(_parts(files, types, reading, [*types], lambda table, where: table))
-        except csv_types.WiderError as error:
-            types.update(error.args[0])
+    source = _opened(paths, reading or Reading(), ids=ids)
+    return _repeated(source, lambda together: pa.concat_tables(_tables(source)))
+
+
+def files_of(paths: FilePattern, reading: Reading) -> list[str]:
+    """Returns the files of paths, patterns and folders."""
+    return _dataset(paths, None, reading).files
 
 
 def raw_tables(paths: FilePattern, reading: Reading) -> Iterator[pa.Table]:
     """Yields the rows of files in their order, with all columns, and the cells of CSV files as text."""
-    files = _dataset(paths, None, reading)
-    types = _types(files, reading)
-    if files.format.default_extname == "csv":
-        types = dict.fromkeys(types, pa.string())
-    as_written = dataclasses.replace(reading, types=dict.fromkeys(types, "id"), nulls=())
-    return _parts(files, types, as_written, [*types], lambda table, where: table)
+    source = _opened(paths, reading)
+    if source.is_csv:
+        source.types.update(dict.fromkeys(source.types, pa.string()))
+    as_written = dataclasses.replace(reading, types=dict.fromkeys(source.types, "id"), nulls=())
+    for table in _tables(source._replace(reading=as_written)):
+        yield table.replace_schema_metadata(source.files.schema.metadata)  # such as the index of pandas
+
+
+def by_queries(
+    paths: FilePattern,
+    reading: Reading,
+    function: Callable[[pa.Table], pa.Table],
+    *,
+    query: str,
+    features: Sequence[str] | None,
+) -> pa.Table:
+    """Returns what a function returns for the rows of files, in their order.
+
+    The rows are read in parts of whole queries, or all at once if those of a query are not together.
+
+    Args:
+      paths: As for `read_files`.
+      reading: How the values are written.
+      function: Takes a table of the query and the features, checked as by `read_files`, and returns as many rows.
+      query: The column of query ids.
+      features: The feature columns, or None for all.
+
+    Raises:
+      ValueError: As for `read_files`.
+    """
+    source = _opened(paths, reading, query=query, label=None, features=features)
+
+    def results(together: bool) -> pa.Table:
+        parts = whole_queries(_streamed(source), query) if together else [pa.concat_tables(_tables(source))]
+        return pa.concat_tables(function(pa.table(part)) for part in parts)
+
+    return _repeated(source, results)
 
 
 class _Source(NamedTuple):
-    """Files, the types of their columns, and what is read from them."""
+    """Files, the types of their columns, how values are written, and what is read from them."""
 
     files: arrow_dataset.FileSystemDataset
     types: dict[str, pa.DataType]
     reading: Reading
-    roles: Roles
+    roles: Any  # `Roles`, or None for all columns, unchecked
     stack: bool
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the files are text with delimiters."""
+        return self.files.format.default_extname == "csv"
+
+
+def _opened(
+    paths: FilePattern,
+    reading: Reading,
+    *,
+    format: str | None = None,
+    stack: bool = False,
+    ids: Sequence[str | None] = (),
+    **roles: Any,
+) -> _Source:
+    """Opens files, with the columns of roles if they are given; `ids` are columns of ids."""
+    files, chosen = _dataset(paths, format, reading), None
+    types = _types(files, reading)
+    if roles:
+        chosen = Roles.of(list(filter(None, types)), **roles)  # CSV files of pandas have row labels named "".
+        ids = (chosen.query, chosen.document_id)
+    source = _Source(files, types, reading, chosen, stack)
+    if source.is_csv:
+        types.update((name, csv_types.ID) for name in ids if name in types)
+    return source
+
+
+def _repeated(source: _Source, read: Callable[[bool], T]) -> T:
+    """Returns what a function reads, which is told whether the rows of a query are together; widens types for it."""
+    together = True
+    while True:
+        try:
+            return read(together)
+        except csv_types.WiderError as error:
+            source.types.update(error.args[0])
+        except _NotTogetherError as error:
+            _check_memory(source.files, *error.args)
+            together = False
 
 
 def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: Any, row_bytes: float) -> None:
@@ -195,9 +258,7 @@ def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: 
 def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str, pa.DataType]:
     """Returns the types of the columns of all files that hold the values of each; in CSV files, the first to try."""
     if files.format.default_extname == "csv":
-        types = csv_types.initial(files, reading)
-        _check_delimiter(files.files[0], [*types], reading)
-        return types
+        return csv_types.initial(files, reading)
     if files.format.default_extname == "json":
         return json_lines.types(files, reading.encoding)
     schema = files.schema
@@ -209,11 +270,14 @@ def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str
     return {field.name: field.type for field in schema}
 
 
-def _check_delimiter(path: str, names: Sequence[str], reading: Reading) -> None:
-    """Refuses one column whose name has another delimiter."""
-    for other in _DELIMITERS if len(names) == 1 and reading.delimiter is None else ():
-        if other in names[0]:
-            count = names[0].count(other) + 1
+def _check_head(path: str, head: bytes, delimiter: str, reading: Reading) -> None:
+    """Refuses the first bytes of a CSV file that has another encoding, or one column whose name has a delimiter."""
+    if csv.ReadOptions().encoding == reading.encoding:
+        check_utf8(head.rpartition(b"\n")[0], path)
+    header = head.partition(b"\n")[0].decode(reading.encoding, "replace")
+    for other in _DELIMITERS if reading.delimiter is None and delimiter not in header else ():
+        if other in header:
+            count = header.count(other) + 1
             raise ValueError(f"{path}: 1 column, {count} in the header by {other!r}: pass delimiter={other!r}")
 
 
@@ -236,9 +300,8 @@ def _dataset(source: FilePattern, format: str | None, reading: Reading) -> arrow
         options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         encoding = csv.ReadOptions(encoding=reading.encoding)
         kind = arrow_dataset.CsvFileFormat(parse_options=options, read_options=encoding)
-        if csv.ReadOptions().encoding == reading.encoding:
-            with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
-                check_utf8(file.read(_HEAD_BYTES).rpartition(b"\n")[0], paths[0])
+        with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
+            _check_head(paths[0], file.read(_HEAD_BYTES), delimiter, reading)
     try:
         some = paths[0] if len(paths) == 1 else paths
         schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
@@ -280,19 +343,9 @@ def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
 
 
 def _tables(source: _Source) -> Iterator[pa.Table]:
-    """Yields the checked rows of the files in their order."""
-    check = functools.partial(checks.checked, roles=source.roles, stack=source.stack, part=True)
-    return _parts(source.files, source.types, source.reading, source.roles.columns, check)
-
-
-def _parts(
-    files: arrow_dataset.FileSystemDataset,
-    types: dict[str, pa.DataType],
-    reading: Reading,
-    columns: Sequence[str],
-    check: Callable[..., pa.Table],
-) -> Iterator[pa.Table]:
-    """Yields what `check` returns for the rows of the files in their order, and for what names their columns."""
+    """Yields the rows of the files in their order, checked if they have roles."""
+    files, types, reading, roles, stack = source
+    columns = [*types] if roles is None else roles.columns
     is_empty = True
     options: dict[str, Any] = {"columns": columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
     if files.format.default_extname == "parquet":
@@ -301,22 +354,22 @@ def _parts(
         # By default, whole row groups are read ahead.
         scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         options["fragment_scan_options"] = scan
-    is_csv, is_json = (files.format.default_extname == name for name in ("csv", "json"))
     for fragment in files.get_fragments():
         first_row = 0
         try:
-            if is_json:
+            if files.format.default_extname == "json":
                 kinds = {name: types[name] for name in columns}
                 tables = json_lines.tables(files, fragment.path, kinds, reading.encoding)
             else:
                 names = set(fragment.physical_schema.names)
-                kinds = {name: pa.string() if is_csv and name in names else kind for name, kind in types.items()}
+                kinds = {name: pa.string() if source.is_csv and name in names else kind for name, kind in types.items()}
                 batches = fragment.to_batches(schema=pa.schema(kinds), **options)
                 tables = (pa.Table.from_batches([batch]) for batch in batches if len(batch))
             for table in tables:
                 where = functools.partial(_where, fragment.path, first_row)
-                table = csv_types.converted(table, types, reading, where) if is_csv else table
-                yield check(reading.typed(table, where), where=where)
+                table = csv_types.converted(table, types, reading, where) if source.is_csv else table
+                table = reading.typed(table, where)
+                yield table if roles is None else checks.checked(table, roles, stack=stack, where=where, part=True)
                 first_row += len(table)
                 is_empty = False
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -346,7 +399,7 @@ def _streamed(source: _Source) -> Iterator[pa.Table]:
         starts = np.flatnonzero(np.diff(ids.dictionary_encode().indices.to_numpy(), prepend=-1))
         for query in ids.take(pa.array(starts)).to_pylist():
             if query in seen and query != last:
-                raise _NotTogetherError(query, table.nbytes / len(table))
+                raise _NotTogetherError(source.roles.query, query, table.nbytes / len(table))
             last = query
             seen.add(query)
         yield table
