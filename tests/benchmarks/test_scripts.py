@@ -23,6 +23,7 @@ SCRIPTS = {
     "padding": QUICK + "--queries=200 --batch_sizes=4 --epochs=3",
     "peers": QUICK + "--shapes=4x6",
     "rankers": "--queries=40 --documents=10 --features=8 --epochs=2",
+    "reading": "--rows=1000 --runs=1",
     "relaxations": QUICK + "--shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
     "scaling": ONE_THREAD,
     "serving": QUICK + "--queries=4 --documents=8 --clients=2",

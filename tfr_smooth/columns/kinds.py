@@ -364,8 +364,10 @@ def raw_values(column: Column, values: Any) -> Any:
     where = Where(f"column {column.name!r}")
     if column.shape:
         values = vectors_of_one_length(values)
-    values = column.as_trained(where, values)
     taken = value_type(values.type)
+    if taken != column.type:
+        values = column.as_trained(where, values)
+        taken = value_type(values.type)
     if taken in column.accepts and (taken != "vector" or [values.type.list_size] == column.shape or not column.shape):
         return column.raw(where, values, column.option)
     row = pc.index(pc.invert(pc.is_null(values, nan_is_null=True)), True).as_py()

@@ -265,7 +265,7 @@ class Ranker(ExplainableRanker):
                 held = len(documents) - len(training_queries)
                 print(f"Held out to choose the number of epochs: {held:,} of {len(documents):,} queries", flush=True)
         elif validation is not None:
-            validation = of_files(validation, types, [query])
+            validation = of_files(validation, layer.types, [query])
             valid = schema.read_validation(validation, layer, propensity)
             check_validation(valid, "validation", p["select_by"])
             if checkpoint_dir is not None:

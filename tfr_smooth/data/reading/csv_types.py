@@ -25,6 +25,7 @@ _NEXT: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.date32(): (_SECONDS, _NANOSECONDS),
     _SECONDS: (_NANOSECONDS,),
 }
+_SAMPLED = 2**6  # texts that are converted first
 _NO_NUMBER = r"^[+-]?0[\dxX]"  # leading zeros, and hexadecimal digits, which Arrow takes for numbers
 _NUMBER, _COMMA = r"^[+-]?[\d.,]+$", r"^[+-]?[\d.]*\d,\d+$"
 
@@ -75,8 +76,10 @@ def _wider(texts: Any, kind: pa.DataType, reading: Reading) -> pa.DataType:
     whole, large = (pc.match_substring_regex(known, pattern) for pattern in (r"^[+-]?\d{1,75}$", r"^[+-]?\d{17,}$"))
     if pc.any(large).as_py() and pc.all(whole).as_py() and kind not in (pa.float64(), LARGE):
         return next((kind for kind in (pa.int64(), LARGE) if _converted(texts, kind, reading) is not None), pa.string())
-    others = (other for other in _NEXT.get(kind, ()) if _converted(texts, other, reading) is not None)
-    return next(others, pa.string())
+    parts = (texts[:_SAMPLED], texts)  # Arrow looks at all values, also after one that it cannot convert.
+    others = _NEXT.get(kind, ())
+    fits = (other for other in others if all(_converted(part, other, reading) is not None for part in parts))
+    return next(fits, pa.string())
 
 
 def _converted(texts: Any, kind: pa.DataType, reading: Reading) -> Any:
