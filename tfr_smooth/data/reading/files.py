@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import functools
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, fs
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
@@ -20,34 +17,16 @@ from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, csv_types, json_lines
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
-from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
-from tfr_smooth.data.reading.value_types import Reading, check_utf8
+from tfr_smooth.data.reading.file_formats import FORMATS, dataset_of, described
+from tfr_smooth.data.reading.text_files import FilePattern
+from tfr_smooth.data.reading.value_types import Reading
 from tfr_smooth.data.roles import RoleNames, Roles
 
 if TYPE_CHECKING:
     from pyarrow import dataset as arrow_dataset
 
-# By the ending of a file.
-_FORMATS = {
-    "pq": "parquet",
-    "arrow": "feather",
-    "ipc": "feather",
-    "json": "jsonl",
-    **{name: name for name in ("parquet", "feather", "csv", "tsv", "jsonl")},
-}
-_COMPRESSED = (".gz", ".bz2", ".lz4")  # that the datasets of Arrow detect
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
-_DELIMITERS = (";", "\t", "|")
-_HEAD_BYTES = 1 << 16  # of a CSV file, whose encoding is checked before Arrow reads the names
-_PATTERN = re.compile(r"[*?\[]")
-# Arrow's messages about a row of a CSV file, with its line, and the path if the first block was read.
-_CSV_ERROR = re.compile(
-    r"(?:CSV input source '(?P<path>.*)': Invalid: )?CSV parse error: Row #(?P<line>\d+): (?P<why>.*)"
-)
-_CSV_UTF8 = re.compile(r"In CSV column #(?P<number>\d+): .*invalid UTF8")
-
-
 T = TypeVar("T")
 
 
@@ -74,8 +53,7 @@ def read_files(
     The files are read once, into a file of the cache folder that later calls in any process map into memory. So the
     lists may be larger than memory, if the rows of each query are together. Otherwise, they are sorted in memory.
     A column that only some of the files have is missing in the others. In CSV files, ids of queries and documents are
-    text, and so are columns with integers with leading zeros. In JSON lines, texts are text, also if
-    they are dates.
+    text, and so are columns with integers with leading zeros. In JSON lines, texts are text, also if they are dates.
 
     Args:
       paths: A path, a glob pattern, a folder with files or hive partitions (`year=2026/`), or a list of these; also
@@ -116,7 +94,7 @@ def read_files(
       ([2, 1], [0.5, 0.10000000149011612, 0.8999999761581421])
     """
     if format is not None:
-        _arguments.choice("format", format, sorted({*_FORMATS.values()}))
+        _arguments.choice("format", format, FORMATS)
     _arguments.boolean("stack", stack)
     reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
     source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
@@ -150,7 +128,7 @@ def read_table(paths: FilePattern, reading: Reading | None = None, ids: Sequence
 
 def files_of(paths: FilePattern, reading: Reading) -> list[str]:
     """Returns the files of paths, patterns and folders."""
-    return _dataset(paths, None, reading).files
+    return dataset_of(paths, None, reading).files
 
 
 def raw_tables(paths: FilePattern, reading: Reading) -> Iterator[pa.Table]:
@@ -219,7 +197,7 @@ def _opened(
     **roles: Any,
 ) -> _Source:
     """Opens files, with the columns of roles if they are given; `ids` are columns of ids."""
-    files, chosen = _dataset(paths, format, reading), None
+    files, chosen = dataset_of(paths, format, reading), None
     types = _types(files, reading)
     if roles:
         chosen = Roles.of(list(filter(None, types)), **roles)  # CSV files of pandas have row labels named "".
@@ -270,78 +248,6 @@ def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str
     return {field.name: field.type for field in schema}
 
 
-def _check_head(path: str, head: bytes, delimiter: str, reading: Reading) -> None:
-    """Refuses the first bytes of a CSV file that has another encoding, or one column whose name has a delimiter."""
-    if csv.ReadOptions().encoding == reading.encoding:
-        check_utf8(head.rpartition(b"\n")[0], path)
-    header = head.partition(b"\n")[0].decode(reading.encoding, "replace")
-    for other in _DELIMITERS if reading.delimiter is None and delimiter not in header else ():
-        if other in header:
-            count = header.count(other) + 1
-            raise ValueError(f"{path}: 1 column, {count} in the header by {other!r}: pass delimiter={other!r}")
-
-
-def _dataset(source: FilePattern, format: str | None, reading: Reading) -> arrow_dataset.FileSystemDataset:
-    """Opens paths, patterns and folders."""
-    from pyarrow import dataset as arrow_dataset  # imports pandas if it can
-
-    sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
-    filesystem, paths = fs.LocalFileSystem(), []
-    for path in [os.fspath(path) for path in sources]:
-        if "://" in path:
-            filesystem, path = fs.FileSystem.from_uri(path)
-            paths += _matches(filesystem, path)
-        else:
-            paths += [path] if os.path.isdir(path) else expand_paths(path, "paths")
-    format = format or _format_of(paths[0], filesystem)
-    kind: Any = {"jsonl": "json"}.get(format, format)
-    if format in ("csv", "tsv"):
-        delimiter = reading.delimiter or ("," if format == "csv" else "\t")
-        options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        encoding = csv.ReadOptions(encoding=reading.encoding)
-        kind = arrow_dataset.CsvFileFormat(parse_options=options, read_options=encoding)
-        with filesystem.open_input_stream(_first_file(paths[0], filesystem)) as file:
-            _check_head(paths[0], file.read(_HEAD_BYTES), delimiter, reading)
-    try:
-        some = paths[0] if len(paths) == 1 else paths
-        schema = pa.schema([]) if kind == "json" else None  # Without one, Arrow would parse the first file.
-        return arrow_dataset.dataset(some, schema, format=kind, filesystem=filesystem, partitioning="hive")
-    except (pa.ArrowInvalid, OSError) as error:
-        what = f"`paths` must be readable as {format}, got {paths}"
-        raise ValueError(_described(error, what, paths[0])) from None
-
-
-def _first_file(path: str, filesystem: fs.FileSystem) -> str:
-    """Returns a file, or a file in a folder."""
-    if filesystem.get_file_info(path).type != fs.FileType.Directory:
-        return path
-    infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-    return next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)
-
-
-def _format_of(path: str, filesystem: fs.FileSystem) -> str:
-    """Returns the format of a file by its ending, or of a file in a folder."""
-    path = _first_file(path, filesystem)
-    root, ending = os.path.splitext(path)
-    ending = os.path.splitext(root)[1] if ending in _COMPRESSED else ending
-    if ending[1:] not in _FORMATS:
-        expected = f"one of {sorted({*_FORMATS.values()})} for {path}"
-        raise ValueError(f"`format` must be {expected}, got None; `from_table` takes what pandas reads of other files.")
-    return _FORMATS[ending[1:]]
-
-
-def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
-    """Returns the files of a file system that match a pattern."""
-    if not _PATTERN.search(pattern):
-        return [pattern]
-    folder = pattern[: _PATTERN.search(pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
-    infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
-    matches = sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
-    if not matches:
-        raise ValueError(f"`paths` must match files, got {pattern!r}, which matches none.")
-    return matches
-
-
 def _tables(source: _Source) -> Iterator[pa.Table]:
     """Yields the rows of the files in their order, checked if they have roles."""
     files, types, reading, roles, stack = source
@@ -373,17 +279,9 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
                 first_row += len(table)
                 is_empty = False
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ValueError(_described(error, fragment.path, fragment.path)) from None
+            raise ValueError(described(error, fragment.path, fragment.path)) from None
     if is_empty:
         raise ValueError(f"`paths` must have at least one row, got none in {files.files}.")
-
-
-def _described(error: Exception, what: str, path: str) -> str:
-    """Returns the message of an error of Arrow: `path:line: problem` for a row of a CSV file."""
-    if invalid := _CSV_UTF8.search(str(error)):
-        return f"{path}: column {invalid['number']}: bytes that are not UTF-8: pass the encoding, such as 'cp1252'"
-    row = _CSV_ERROR.search(str(error))
-    return f"{row['path'] or path}:{row['line']}: {row['why']}" if row else f"{what}: {error}"
 
 
 def _where(path: str, first_row: int, name: str) -> Where:
