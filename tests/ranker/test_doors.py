@@ -4,6 +4,7 @@ import csv
 import datetime
 import decimal
 import json
+import operator
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,10 @@ import pytest
 from pyarrow import feather, parquet
 
 import tfr_smooth
+from tests.examples import test_serve_http
 from tfr_smooth import command_line, data, serving
+
+script = test_serve_http.script  # a fixture
 
 QUERIES, LENGTH = 40, 5
 ROWS = QUERIES * LENGTH
@@ -183,15 +187,19 @@ def test_lists_in_csv_files_are_refused_by_name(door, fitted, tmp_path):
         fitted.predict(path)
 
 
-def test_requests_with_plain_values_are_scored_like_tables(fitted, tmp_path):
-    loaded = serving.load(fitted.export(tmp_path / "export", warmup_list_sizes=()))
+def test_requests_with_plain_values_are_scored_like_tables(fitted, script, tmp_path):
+    path = fitted.export(tmp_path / "export", warmup_list_sizes=())
     expected = fitted.predict(frame(COLUMNS))
     rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(ROWS)]
-    as_json = json.loads(json.dumps(rows, default=str))
-    lists = [as_json[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]
-    ranked = loaded.rank([{}] * QUERIES, documents=lists)
-    scores = [document.score for ranking in ranked for document in sorted(ranking, key=lambda each: each.place)]
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+    lists = [rows[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]
+    loaded = serving.load(path)
+    plain = [[document._asdict() for document in ranking] for ranking in loaded.rank([{}] * QUERIES, documents=lists)]
+    with test_serve_http.running(script, path) as send:  # dates are text in JSON
+        status, answer = send("/rank", {"query": [{}] * QUERIES, "documents": lists})
+    assert status == 200
+    for rankings in (plain, answer["rankings"]):
+        scores = [each["score"] for ranking in rankings for each in sorted(ranking, key=operator.itemgetter("place"))]
+        np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(loaded.score(frame(COLUMNS), qid=COLUMNS["query"]), expected, rtol=1e-6, atol=1e-6)
 
 
