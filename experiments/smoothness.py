@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,7 +14,6 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
-from tfr_smooth.training import scoring
 
 # A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
@@ -36,8 +36,8 @@ class Smoothness:
         lists, or below 1e-6.
 
     Example:
-      >>> from tfr_smooth import training
-      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> from experiments.smoothness import Smoothness
+      >>> row = Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
       >>> row.gap
       0.02
     """
@@ -61,9 +61,9 @@ class SmoothnessReport:
       reason: The reason for the recommendation.
 
     Example:
-      >>> from tfr_smooth import training
-      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
-      >>> report = training.SmoothnessReport("alpha", (row,), recommended=10.0, reason="the smallest gap")
+      >>> from experiments.smoothness import Smoothness, SmoothnessReport
+      >>> row = Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> report = SmoothnessReport("alpha", (row,), recommended=10.0, reason="the smallest gap")
       >>> print(str(report).splitlines()[-1])
       Recommended: alpha=10, the smallest gap.
     """
@@ -119,10 +119,11 @@ def diagnose_smoothness(
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
+      >>> from experiments import smoothness
       >>> scores = tf.constant([[2.0, 1.0, 0.0], [0.2, 0.0, 0.1]])
       >>> dataset = [(scores, tf.constant([[0, 2, 1], [0, 0, 1]]))]
       >>> loss = tfr_smooth.losses.ApproxNDCGLoss()
-      >>> report = tfr_smooth.training.diagnose_smoothness(lambda scores: scores, dataset, loss, values=(1.0, 50.0))
+      >>> report = smoothness.diagnose_smoothness(lambda scores: scores, dataset, loss, values=(1.0, 50.0))
       >>> print(report.recommended, [round(row.vanishing_share, 2) for row in report.rows])
       1.0 [0.0, 0.5]
     """
@@ -166,10 +167,11 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
+      >>> from experiments import smoothness
       >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
       >>> model, loss = tfr_smooth.models.FeedForwardScorer(hidden=[4]), tfr_smooth.losses.SmoothINDCGLoss()
       >>> model.compile(optimizer="adam", loss=loss)
-      >>> monitor = tfr_smooth.training.SmoothnessMonitor(dataset, loss)
+      >>> monitor = smoothness.SmoothnessMonitor(dataset, loss)
       >>> sorted(model.fit(dataset, epochs=1, verbose=0, callbacks=[monitor]).history)
       ['loss', 'smooth_gap', 'vanishing_share']
     """
@@ -204,7 +206,7 @@ def _measurement(
 ) -> Callable[..., dict[str, float]]:
     """Returns a function from a dataset to the fields of `Smoothness` except the value."""
     measure = loss.measure
-    score = scoring.for_inference(model)
+    score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
 
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
