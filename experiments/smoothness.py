@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
 
@@ -127,8 +126,10 @@ def diagnose_smoothness(
       >>> print(report.recommended, [round(row.vanishing_share, 2) for row in report.rows])
       1.0 [0.0, 0.5]
     """
-    _arguments.instance("loss", loss, MeasureLoss)
-    limit = _arguments.real("largest_vanishing_share", largest_vanishing_share, above=0.0, below=1.0)
+    _check_loss(loss)
+    limit = largest_vanishing_share
+    if not 0.0 < limit < 1.0:
+        raise ValueError(f"`largest_vanishing_share` must be a number in (0, 1), got {limit!r}.")
     name = _temperature_name(loss.ranking, hyperparameter)
     if not values:
         raise ValueError("`values` must contain at least one number, got none.")
@@ -179,7 +180,8 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
     def __init__(self, dataset: Iterable[Any], loss: MeasureLoss) -> None:
         super().__init__()
         self._dataset = dataset
-        self._loss = _arguments.instance("loss", loss, MeasureLoss)
+        _check_loss(loss)
+        self._loss = loss
         self._measure: Callable[[Iterable[Any]], dict[str, float]] | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
@@ -195,10 +197,19 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
             logs.update(smooth_gap=measured["gap"], vanishing_share=measured["vanishing_share"])
 
 
+def _check_loss(loss: Any) -> None:
+    """Raises an error if a loss has no smooth metric."""
+    if not isinstance(loss, MeasureLoss):
+        raise ValueError(f"`loss` must be a `tfr_smooth.losses.MeasureLoss`, got {type(loss).__name__}.")
+
+
 def _temperature_name(ranking: Ranking, name: str | None) -> str:
     """Returns the checked name of the temperature; for None, that of the first field."""
     names = [field.name for field in dataclasses.fields(ranking)]
-    return names[0] if name is None and names else _arguments.name("hyperparameter", name, names)
+    name = names[0] if name is None else name
+    if name not in names:
+        raise ValueError(f"`hyperparameter` must be one of {names}, got {name!r}.")
+    return name
 
 
 def _measurement(
@@ -210,7 +221,12 @@ def _measurement(
 
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
-        batch = _padded.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
+        scores = score(batch_inputs)
+        mask = getattr(scores, "_keras_mask", None)
+        if loss.ragged:
+            labels, scores = labels.to_tensor(-1.0), scores.to_tensor()
+        scores = scores[:, :, 0] if scores.shape.rank == 3 else scores
+        batch = measure.clean(labels, scores, mask)
         with tf.GradientTape() as tape:
             tape.watch(batch.scores)
             smooth = measure.compute(batch.labels, batch.scores, batch.mask, ranking)
@@ -223,7 +239,8 @@ def _measurement(
         counts = tf.logical_or(measure.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return tf.boolean_mask(values, counts, axis=1)
 
-    traced = _compiled.traced(of_lists, reduce_retracing=True)
+    # TensorFlow counts partial functions by object, and so warns of no retraces.
+    traced = tf.function(functools.partial(of_lists), autograph=False, reduce_retracing=True)
     return lambda dataset: _summary(*np.concatenate([traced(*batch).numpy() for batch in dataset], axis=1))
 
 
