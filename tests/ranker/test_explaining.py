@@ -167,15 +167,6 @@ def test_segments_are_values_of_any_type(values, segments, ranker):
     assert set(ranker.evaluate(NEW.assign(part=column.array), measures=["ndcg"], by="part")) == segments
 
 
-def test_features_of_queries_are_values_of_any_type():
-    frame = FRAME[["query", "price", "label"]].assign(words=FRAME["words"].astype("category"))
-    fit = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit
-    fit(frame, **ROLES, query_features=["words"])
-    varies = frame.assign(words=FRAME["color"].astype("category"))
-    with pytest.raises(ValueError, match="`query_features` must be the same in all rows of a query, got 'words'"):
-        fit(varies, **ROLES, query_features=["words"])
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

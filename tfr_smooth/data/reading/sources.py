@@ -124,7 +124,7 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, Any]:
 
 def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
     """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
-    column, firsts = checks.plain(checks.Where(what), column), np.repeat(lists.starts[:-1], lists.lengths)
+    firsts = np.repeat(lists.starts[:-1], lists.lengths)
     if is_set(column.type) or pa.types.is_fixed_size_list(column.type):  # which Arrow does not encode
         values = ColumnValues(column)(lists.rows)
         others = values[firsts]
