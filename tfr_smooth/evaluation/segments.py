@@ -64,10 +64,9 @@ class BySegment(dict[str | None, ByMeasure[Estimate]]):
         Example:
           >>> from tfr_smooth import evaluation
           >>> segments = evaluation.BySegment({"ndcg": {"q1": 0.5, "q2": 1.0}}, {"q1": "phone", "q2": "phone"})
-          >>> segments.to_pandas()
-                   queries  ndcg  ndcg_error
-          segment
-          phone          2  0.75        0.25
+          >>> segments.to_pandas().reset_index()
+            segment  queries  ndcg  ndcg_error
+          0   phone        2  0.75        0.25
         """
         import pandas as pd
 
