@@ -124,7 +124,6 @@ notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## run the note
 plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in docs/images (ARGS=flags)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
-	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_explanation.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_guides.py

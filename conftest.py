@@ -29,7 +29,6 @@ SLOW_EXAMPLES = {
     "tf_ranking.pipeline.SimplePipeline",
     "training.progress.ProgressLog",
     "training.resuming.ResumableTraining",
-    "training.smoothness.SmoothnessMonitor",
     "training.temperature_schedule.TemperatureSchedule",
     "training.trainer.train",
     "training.validation.ExactValidation",

@@ -1,6 +1,6 @@
 """From a log of clicks to scores over HTTP: the first fifteen minutes with your own table.
 
-    pip install '.[evaluation,serve]' absl-py pandas
+    pip install '.[evaluation,serve]' absl-py pandas scikit-learn
     python examples/fifteen_minutes.py --output_dir=output/fifteen_minutes
 
 It writes a made-up log of a shop, OUTPUT_DIR/log.csv, in place of yours: one row per shown product, with the text of
@@ -29,6 +29,7 @@ import startup
 import numpy as np
 import pandas as pd
 from absl import flags
+from sklearn.inspection import permutation_importance
 
 import tfr_smooth
 from tfr_smooth import evaluation
@@ -114,7 +115,9 @@ def write_log(path: pathlib.Path) -> None:
 
 def explain(ranker: tfr_smooth.Ranker, test: pd.DataFrame) -> None:
     """Prints how much each column matters for the whole table, and for the best offer of the first search."""
-    print(ranker.feature_importance(test, repeats=2))
+    columns, scoring = [*ranker.types_], lambda ranker, X, y: ranker.score(X, y, qid=test["query"])
+    drops = permutation_importance(ranker, test[columns], test["click"], scoring=scoring, n_repeats=2).importances_mean
+    print(pd.Series(drops, columns, name="drop of NDCG").sort_values(ascending=False))
     first = test[test["query"] == test["query"].iloc[0]]
     best = int(ranker.predict(first).argmax())
     print(f"\nWhy {first['title'].iloc[best]!r} is first for {first['query'].iloc[best]!r}:")

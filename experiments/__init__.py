@@ -1,7 +1,8 @@
 """The laboratory: reproducible comparisons of losses and rankers on the folds of data sets (docs/study.md).
 
 It uses the package `tfr_smooth` and is not part of it: import it with the root of the repository in Python's path. The
-modules `cross_validation` (text reranking, which needs Keras 3) and `implicit_models` are imported by their own names.
+modules `cross_validation` (text reranking, which needs Keras 3), `implicit_models` and `smoothness` are imported by
+their own names.
 """
 
 import importlib

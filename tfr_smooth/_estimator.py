@@ -219,6 +219,7 @@ class Estimator:
 
     _params: dict[str, Any]  # of the model after `fit`
     _loss_options: tuple[str, ...]  # the names of the hyperparameters of the loss among these
+    _estimator_type: str | None = None  # of scikit-learn
     _changed: Self | None = None  # has the arguments of the next `fit`, if they are others
     model_: tf.keras.Model
     history_: dict[str, list[float]]
@@ -309,7 +310,7 @@ class Estimator:
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(
-            estimator_type=None,
+            estimator_type=self._estimator_type,
             target_tags=TargetTags(required=False),
             input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )

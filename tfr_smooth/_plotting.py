@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +61,7 @@ def plain(name: object) -> str:
     return printable(name).replace("$", r"\$")
 
 
-def bars(
-    values: Mapping[str, float], top: int, *, title: str, label: str, errors: Sequence[float] = (), numbers: str = ""
-) -> Figure:
+def bars(values: Mapping[str, float], top: int, *, title: str, label: str, numbers: str) -> Figure:
     """Returns a figure of horizontal bars, the first one at the top.
 
     Args:
@@ -71,8 +69,7 @@ def bars(
       top: The number of bars, at most.
       title: The title.
       label: What the values are.
-      errors: Half the length of the error bar of each value; () for none.
-      numbers: The format of the numbers at the bars, such as "{:.2f}"; "" for no numbers.
+      numbers: The format of the numbers at the bars, such as "{:.2f}".
     """
     from matplotlib.figure import Figure
 
@@ -80,10 +77,9 @@ def bars(
     figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(names)), layout="constrained")
     axes = figure.subplots()
     colors = [COLORS[int(length < 0.0)] for length in lengths]
-    drawn = axes.barh(names, lengths, xerr=list(errors)[:top] or None, color=colors, ecolor=text_color())
-    if numbers:
-        axes.bar_label(drawn, fmt=numbers, padding=3, fontsize=9.0)
-        axes.margins(x=0.18)  # for the numbers of the longest bars
+    drawn = axes.barh(names, lengths, color=colors)
+    axes.bar_label(drawn, fmt=numbers, padding=3, fontsize=9.0)
+    axes.margins(x=0.18)  # for the numbers of the longest bars
     axes.invert_yaxis()
     axes.axvline(0.0, color=text_color(), linewidth=0.8)
     axes.grid(axis="y", visible=False)

@@ -1,9 +1,8 @@
-"""Measures by segment: means, errors and counts, the table and the plot."""
+"""Measures by segment: means, errors and counts, and the table."""
 
-import numpy as np
 import pytest
 
-from tfr_smooth.evaluation import BySegment, segments
+from tfr_smooth.evaluation import BySegment
 
 VALUES = {"ndcg": {"1": 0.5, "2": 1.0, "3": 0.25, "4": 0.75}, "recip_rank": dict.fromkeys("1234", 1.0)}
 PARTS = BySegment(VALUES, {"1": "a", "2": 7, "3": 7, "4": 7, "5": "of no query"})
@@ -17,13 +16,19 @@ def test_the_table_has_the_largest_segment_first():
     ]
 
 
-def test_the_plot_has_counts_and_intervals_of_95_percent(tmp_path):
-    (axes,) = segments._draw(PARTS, "ndcg", 20).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["7 (3)", "a (1)"]
-    lengths = [np.ptp(segment[:, 0]) for segment in axes.collections[0].get_segments()]
-    assert lengths == pytest.approx([2 * 1.96 * PARTS["7"]["ndcg"].standard_error, 0.0])
-    with pytest.raises(ValueError, match="`measure` must be one of 'ndcg', 'recip_rank', got 'map'"):
-        PARTS.plot(tmp_path / "plot.png", measure="map")
+def test_a_missing_value_is_not_the_text_missing():
+    parts = BySegment(VALUES, {"1": None, "2": "missing", "3": float("nan"), "4": "None"})
+    assert parts.queries == {None: 2, "missing": 1, "None": 1}
+    assert [line.split()[0] for line in str(parts).splitlines()] == ["segment", "(missing)", "missing", "None"]
+
+
+def test_pandas_draws_the_table():
+    frame = BySegment(VALUES, {"1": None, "2": 7, "3": 7, "4": 7}).to_pandas()
+    assert frame.index.tolist() == ["7", None] and frame["queries"].tolist() == [3, 1]
+    assert list(frame) == ["queries", "ndcg", "ndcg_error", "recip_rank", "recip_rank_error"]
+    axes = frame["ndcg"].plot.barh(xerr=1.96 * frame["ndcg_error"])
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([2 / 3, 0.5])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["7", "None"]
 
 
 def test_each_query_has_a_segment():

@@ -1,14 +1,15 @@
-"""`explain`, `partial_dependence` and `evaluate(by=)` of a `Ranker` agree with its scores of changed tables."""
+"""`explain`, `evaluate(by=)` and scikit-learn's inspection of a `Ranker` agree with its scores of changed tables."""
 
+import collections
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import inspection
 
 import tfr_smooth
 from tfr_smooth import data
-from tfr_smooth.training import explanation
 
 QUICK = {
     **{"loss": "softmax", "members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "batch_size": 16},
@@ -56,7 +57,7 @@ def test_contributions_sum_to_the_score_minus_the_mean_of_the_list(ranker):
     np.testing.assert_allclose(explained.background_scores, means, atol=1e-5)
     np.testing.assert_allclose(explained.contributions.sum(axis=1), scores - means, atol=1e-5)
     names = list(explained.columns)
-    assert set(names) == set(ranker.feature_importance(NEW, repeats=1).drops)
+    assert set(names) == {*ranker.types_, "words ~ title"}
     for name in ("age", "words"):  # the same in the list
         assert (explained.contributions[:, names.index(name)] == 0.0).all()
     assert np.abs(explained.contributions).mean(axis=0).argmax() == names.index("price")
@@ -118,59 +119,52 @@ def test_matrices_lists_and_calibrated_rankers_are_explained():
         scores = of_matrix.predict(matrix[:60], qid=FRAME["query"][:60])[explained.rows]
         np.testing.assert_allclose(explained.contributions.sum(axis=1), scores - explained.background_scores, atol=1e-5)
         assert explained.columns == ("1", "2", "3") and explained.values["2"] == matrix[explained.rows, 1].tolist()
-    dependence = of_matrix.partial_dependence(matrix[:60], "2", qid=FRAME["query"][:60], points=3)
-    changed = [matrix[:60].copy() for _ in dependence.values]
-    for copy, value in zip(changed, dependence.values, strict=True):
-        copy[:, 1] = value
-    expected = [of_matrix.predict(copy, qid=FRAME["query"][:60]).mean() for copy in changed]
-    np.testing.assert_allclose(dependence.scores, expected, atol=1e-5)  # ages have no ranks
 
 
-@pytest.mark.parametrize("column", ["price", "color", "is_new", "listed"])
-def test_the_dependence_is_the_mean_score_with_one_changed_document(column, ranker):
-    dependence = ranker.partial_dependence(NEW, column, points=4)
-    known = NEW[column].dropna()
-    if column == "color":
-        assert dependence.values.tolist() == known.value_counts().index.tolist()
-    else:
-        assert set(dependence.values) <= set(
-            known.astype(np.float32) if column != "listed" else known.astype("M8[s]").to_numpy()
-        )
-        assert len(dependence.values) == (2 if column == "is_new" else 4)
-    for value, mean in zip(dependence.values, dependence.scores, strict=True):
-        copies = []
-        for row in range(len(NEW)):
-            copy = NEW[NEW["query"] == NEW["query"].iloc[row]].copy()
-            copy[column] = copy[column].where(
-                copy.index != NEW.index[row], bool(value) if column == "is_new" else value
-            )
-            copies.append(copy.assign(query=row, changed=copy.index == NEW.index[row]))
-        copies = pd.concat(copies, ignore_index=True)
-        assert ranker.predict(copies)[copies["changed"]].mean() == pytest.approx(mean, abs=1e-5)
+def test_scikit_learn_shuffles_columns(ranker):
+    found = inspection.permutation_importance(ranker, NEW.assign(color="red"), None, n_repeats=3, random_state=0)
+    importances = dict(zip(NEW, found.importances, strict=True))
+    assert importances["color"].tolist() == [0.0] * 3 and importances["price"].min() > 0.1 > importances["title"].max()
 
 
-def test_the_dependence_of_a_large_table_is_that_of_a_sample(ranker, monkeypatch):
-    whole = ranker.partial_dependence(FRAME, "color")
-    monkeypatch.setattr(explanation, "_SCORED", 300)
-    sample = ranker.partial_dependence(FRAME, "color")
-    assert len(sample.known) < 100 < len(whole.known)
-    scores = dict(zip(whole.values, whole.scores, strict=True))
-    differences = [scores[value] - mean for value, mean in zip(sample.values, sample.scores, strict=True)]
-    assert 0.0 < np.abs(differences).max() < np.ptp(whole.scores)
+def test_scikit_learn_computes_the_dependence_of_columns_without_ranks(ranker):
+    found = inspection.partial_dependence(ranker, NEW, ["age"], grid_resolution=3)
+    (values,) = found["grid_values"]
+    expected = [ranker.predict(NEW.assign(age=value)).mean() for value in values]
+    np.testing.assert_allclose(found["average"][0], expected, rtol=1e-6)
 
 
-def test_measures_by_a_column_are_the_means_of_its_queries(ranker, tmp_path):
+def test_measures_by_a_column_are_the_means_of_its_queries(ranker):
     measures = ["ndcg", "P_1"]
     segments = ranker.evaluate(WITH_DEVICE, measures=measures, by="device")
-    counts = WITH_DEVICE.drop_duplicates("query")["device"].fillna("missing").value_counts()
-    assert segments.queries == counts.to_dict() and list(segments)[0] == counts.index[0]
+    devices = WITH_DEVICE["device"].astype(object)
+    devices[devices.isna()] = None
+    assert segments.queries == collections.Counter(devices[~WITH_DEVICE["query"].duplicated()])
     for name, by_measure in segments.items():
-        part = WITH_DEVICE[WITH_DEVICE["device"].fillna("missing") == name]
+        part = WITH_DEVICE[devices.isna() if name is None else devices == name]
         alone = ranker.evaluate(part, measures=measures)
         np.testing.assert_allclose([*by_measure.values()], [*alone.values()])
-    segments.plot(tmp_path / "plot.png", measure="P_1")
     lists = data.from_table(WITH_DEVICE, **ROLES)
     assert str(ranker.evaluate(lists, measures=measures, by="device")) == str(segments)
+
+
+@pytest.mark.parametrize(
+    ("values", "segments"),
+    [
+        (pd.Categorical(["phone", None, "tv"]), {"phone", None, "tv"}),
+        (pd.Categorical([1, None, 2]), {"1", None, "2"}),
+        (pd.cut(pd.Series([5.0, np.nan, 15.0]), [0, 10, 20]), {"(0, 10]", None, "(10, 20]"}),
+        (pd.arrays.IntervalArray.from_breaks([0, 1, 2, 3]), {"(0, 1]", "(1, 2]", "(2, 3]"}),
+        (pd.Series(["missing", None, "nan"], dtype=object), {"missing", None, "nan"}),
+        (np.array([1.5, np.nan, 2.0]), {"1.5", None, "2.0"}),
+        (pd.Series([True, None, False], dtype=object), {"True", None, "False"}),
+        (pd.Series([["a"], None, ["b", "c"]]), {"['a']", None, "['b', 'c']"}),
+    ],
+    ids=["text categories", "number categories", "cut", "intervals", "text", "numbers", "booleans", "sets"],
+)
+def test_segments_are_values_of_any_type(values, segments, ranker):
+    column = pd.Series(values)[NEW["query"].to_numpy() % 3]
+    assert set(ranker.evaluate(NEW.assign(part=column.array), measures=["ndcg"], by="part")) == segments
 
 
 @pytest.mark.parametrize(
@@ -183,11 +177,11 @@ def test_measures_by_a_column_are_the_means_of_its_queries(ranker, tmp_path):
         ),
         (lambda r: r.explain(NEW, rows=[0, 999]), "at least one, got [0, 999]."),
         (lambda r: r.explain(NEW.drop(columns="query")), "`qid`, `group` or `query` must"),
-        (lambda r: r.partial_dependence(NEW, "title"), "`column` must be one of 'price', "),
-        (lambda r: r.partial_dependence(NEW, "prise"), "Did you mean 'price'"),
-        (lambda r: r.partial_dependence(NEW, "price", points=0), "`points` must be an integer >= 1, got 0."),
-        (lambda r: r.partial_dependence(NEW.assign(price=np.nan), "price"), "`column` must have known values"),
         (lambda r: r.evaluate(WITH_DEVICE, by="devise"), "`by` must be one of "),
+        (
+            lambda r: r.evaluate(NEW.assign(part=[{"a": 1}] * len(NEW)), by="part"),
+            "`by` must have text, numbers, dates",
+        ),
         (lambda r: r.evaluate(NEW, by="color"), "`by` must be the same in all rows of a query, got 'color'"),
         (lambda r: r.evaluate(NEW, by="age", by_query=True), "`by` must be None with `by_query=True`, got 'age'."),
     ],

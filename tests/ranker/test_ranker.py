@@ -238,14 +238,6 @@ def test_group_qid_and_columns_define_the_same_queries(of_arrays):
     assert by_group == by_id
 
 
-def test_importance_is_by_column_and_0_for_a_column_that_is_constant(of_arrays, ranker):
-    constant = NEW.assign(color="red")
-    drops = ranker.feature_importance(constant, repeats=2).drops
-    assert set(drops) == {"price", "color", "is_new", "listed", "age", "item", "genres", "title", "image"}
-    assert drops["color"].tolist() == [0.0, 0.0] and abs(drops["price"]).max() > 0.0
-    assert set(of_arrays.feature_importance(*numbers()[:2], qid=numbers()[2], repeats=1).drops) == {"1", "2", "3"}
-
-
 def test_files_and_pickles_restore_the_ranker(ranker, tmp_path):
     ranker.save(tmp_path / "ranker.keras")
     model = tf.keras.models.load_model(tmp_path / "ranker.keras", compile=False)
@@ -547,7 +539,6 @@ METHODS = {
     "evaluate": lambda ranker, *args, **kwargs: ranker.evaluate(*args, **kwargs),
     "score": lambda ranker, *args, **kwargs: ranker.score(*args, **kwargs),
     "calibrate": lambda ranker, *args, **kwargs: ranker.calibrate(*args, **kwargs),
-    "feature_importance": lambda ranker, *args, **kwargs: ranker.feature_importance(*args, **kwargs),
     "rank": lambda ranker, X, y, **kwargs: ranker.rank(X, **kwargs),
     "predict": lambda ranker, X, y, **kwargs: ranker.predict(X, **kwargs),
 }
@@ -573,7 +564,7 @@ def test_queries_that_do_not_fit_the_rows_are_refused(arguments, message, method
         METHODS[method](fitted, features, ARRAYS[1], **arguments)
 
 
-@pytest.mark.parametrize("method", ["fit", "evaluate", "score", "feature_importance", "rank"])
+@pytest.mark.parametrize("method", ["fit", "evaluate", "score", "rank"])
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_a_missing_query_of_a_table_is_refused(method, missing, ranker):
     frame = NEW.assign(query=pd.Series(IDS(missing)))

@@ -123,6 +123,7 @@ def test_a_saved_model_stores_the_current_temperature(tmp_path):
 # Two logical CPUs must be configured before TensorFlow starts.
 TWO_REPLICAS = """
 import tensorflow as tf
+from experiments.smoothness import SmoothnessMonitor
 from tests.training import test_temperature_schedule as tests
 from tfr_smooth import losses, training
 
@@ -135,7 +136,7 @@ for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (t
         alpha = tests.variable() if in_scope else outside
         model = tests.make_model(losses.SmoothINDCGLoss(alpha=alpha))
     schedule = training.TemperatureSchedule(alpha, tests.VALUES.__getitem__)
-    monitor = training.SmoothnessMonitor(tests.make_dataset(), model.loss)
+    monitor = SmoothnessMonitor(tests.make_dataset(), model.loss)
     gaps = tests.fit(model, epochs=3, callbacks=[schedule, monitor])["smooth_gap"]
     assert model.loss.get_config()["alpha"] == tests.VALUES[-1]
     trained.append((model, gaps))

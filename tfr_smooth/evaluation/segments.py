@@ -1,31 +1,23 @@
-"""Measures by segment: of the queries of each value of a column, with a table and a plot."""
+"""Measures by segment: of the queries of each value of a column, as a table."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from tfr_smooth import _arguments, _plotting
 from tfr_smooth._printable import printable
-from tfr_smooth.evaluation.calibration import STANDARD_ERRORS
 from tfr_smooth.evaluation.trec import ByMeasure, Estimate, estimates
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-class BySegment(dict[str, ByMeasure[Estimate]]):
-    """The measures of each segment of the queries, by its name. Print it for a table.
+class BySegment(dict[str | None, ByMeasure[Estimate]]):
+    """The measures of each segment of the queries, by its name, the largest first. Print it for a table.
 
     Args:
       values: The values of each query by measure, as of `evaluate_rows` with `by_query=True`.
-      segments: The segment of each query.
+      segments: The segment of each query; None or NaN if it is missing, which is the segment None.
 
     Attributes:
-      queries: The number of queries of each segment, the largest first.
+      queries: The number of queries of each segment.
 
     Raises:
       ValueError: If a query has no segment.
@@ -42,43 +34,46 @@ class BySegment(dict[str, ByMeasure[Estimate]]):
     def __init__(self, values: Mapping[str, Mapping[str, float]], segments: Mapping[str, Any]) -> None:
         if absent := next((query for of_query in values.values() for query in of_query if query not in segments), None):
             raise ValueError(f"`segments` must have each query of `values`, got none for {absent!r}.")
-        groups: dict[str, dict[str, dict[str, float]]] = {}
+        groups: dict[str | None, dict[str, dict[str, float]]] = {}
         for query in next(iter(values.values()), {}):
             of_measures = {measure: of_query[query] for measure, of_query in values.items()}
-            groups.setdefault(str(segments[query]), {})[query] = of_measures
+            segment = segments[query]
+            is_missing = segment is None or segment != segment  # NaN
+            groups.setdefault(None if is_missing else str(segment), {})[query] = of_measures
         names = sorted(groups, key=lambda name: -len(groups[name]))
         super().__init__({name: estimates(groups[name]) for name in names})
         self.queries = {name: len(groups[name]) for name in names}
 
     def __str__(self) -> str:
         """Returns the table of means and standard errors."""
-        width = max(map(len, map(printable, ["segment", *self])))
+        shown = ["(missing)" if name is None else printable(name) for name in self]
+        width = max(map(len, ["segment", *shown]))
         measures: Mapping[str, Estimate] = next(iter(self.values()), {})
         lines = [f"{'segment':<{width}}  queries" + "".join(f"  {measure:>15}" for measure in measures)]
-        for name, by_measure in self.items():
+        for name, (segment, by_measure) in zip(shown, self.items(), strict=True):
             cells = "".join(f"  {value!s:>15}" for value in by_measure.values())
-            lines.append(f"{printable(name):<{width}}  {self.queries[name]:>7}{cells}")
+            lines.append(f"{name:<{width}}  {self.queries[segment]:>7}{cells}")
         return "\n".join(lines)
 
-    def plot(self, path: str | os.PathLike[str], *, measure: str = "ndcg", top: int = 20) -> None:
-        """Plots a measure of the segments as bars, with intervals of 95% (1.96 standard errors).
+    def to_pandas(self) -> Any:
+        """Returns a DataFrame with a row per segment: its queries, and the mean and `_error` of each measure.
 
-        Args:
-          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
-          measure: The name of the measure.
-          top: The number of segments, >= 1; the largest are shown.
+        Returns:
+          The pandas DataFrame, with the segments as its index, None for the missing one.
 
-        Raises:
-          ValueError: If an argument is invalid.
-          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        Example:
+          >>> from tfr_smooth import evaluation
+          >>> segments = evaluation.BySegment({"ndcg": {"q1": 0.5, "q2": 1.0}}, {"q1": "phone", "q2": "phone"})
+          >>> segments.to_pandas().reset_index()
+            segment  queries  ndcg  ndcg_error
+          0   phone        2  0.75        0.25
         """
-        _arguments.name("measure", measure, next(iter(self.values()), {}))
-        top = _arguments.integer("top", top, least=1)
-        _plotting.write_png(path, lambda: _draw(self, measure, top), by="`BySegment.plot`")
+        import pandas as pd
 
-
-def _draw(segments: BySegment, measure: str, top: int) -> Figure:
-    values = {f"{name} ({segments.queries[name]})": by_measure[measure] for name, by_measure in segments.items()}
-    errors = [STANDARD_ERRORS * np.nan_to_num(estimate.standard_error) for estimate in values.values()]
-    means, title = {name: estimate.mean for name, estimate in values.items()}, f"{measure} by segment (queries)"
-    return _plotting.bars(means, top, title=title, label=f"mean {measure} and its 95% interval", errors=errors)
+        rows = [
+            {name: value for of, pair in each.items() for name, value in zip((of, f"{of}_error"), pair, strict=True)}
+            for each in self.values()
+        ]
+        frame = pd.DataFrame(rows, pd.Index([*self], dtype=object, name="segment"))
+        frame.insert(0, "queries", [*self.queries.values()])
+        return frame

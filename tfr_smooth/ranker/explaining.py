@@ -4,42 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfr_smooth import _arguments, metrics, training
+from tfr_smooth import _arguments, training
 from tfr_smooth.ranker.fitted import FittedRanker
-from tfr_smooth.training.explanation import explain, partial_dependence
+from tfr_smooth.training.explanation import explain
 
 
 class ExplainableRanker(FittedRanker):
     """The methods of a fitted `Ranker` that explain its scores."""
-
-    def feature_importance(
-        self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
-    ) -> training.FeatureImportance:
-        """Measures how much NDCG drops when a column is shuffled over all documents.
-
-        The ranks of its values within lists are shuffled with the values.
-
-        Args:
-          X: A table with labels as for `evaluate`.
-          y: The labels.
-          qid: The query of each row.
-          group: The number of rows of each query.
-          repeats: Permutations per column, >= 1.
-
-        Returns:
-          The drops by column; print it, or call its method `plot`.
-        """
-        lists = self._lists(X, y, qid, group, needs=["label", "query"])
-        documents = self.features_.transform(lists.without("weight", "propensity"))
-        (metric,) = self._plan.of_all_labels([metrics.NDCGMetric(gain="linear")])
-        return training.permutation_importance(
-            self._scorer,
-            self.features_.batches(documents, self._params["batch_size"]),
-            metric,
-            names=self.features_.feature_columns,
-            repeats=repeats,
-            seed=self._params["seed"],
-        )
 
     def explain(
         self,
@@ -65,8 +36,7 @@ class ExplainableRanker(FittedRanker):
         By default, the background is the list of the document itself, so the contributions tell why it ranks above or
         below the others: columns that are the same in the whole list contribute 0. A column is replaced with all that
         was prepared of it: with its rank within the list, which stays that in the actual list. Statistics of one column
-        count as this column; a match of two columns and a statistic of two columns count as columns of their own, as in
-        `feature_importance`.
+        count as this column; a match of two columns and a statistic of two columns count as columns of their own.
 
         Args:
           X: A table as for `predict`, with the documents of whole lists.
@@ -96,32 +66,3 @@ class ExplainableRanker(FittedRanker):
             raise ValueError("`network` must be None and `normalization` not 'min_max' to explain scores, got others.")
         others = None if background is None else self._lists(background)
         return explain(self._scorer, self.features_, lists, others, rows, samples, self._params["seed"])
-
-    def partial_dependence(
-        self, X: Any, column: str, *, qid: Any = None, group: Any = None, points: int = 20
-    ) -> training.PartialDependence:
-        r"""Computes the mean score as one column takes each of some values (Friedman 2001).
-
-        $$\bar f(v) = \frac{1}{n} \sum_{i=1}^n f(x_i \text{ with } v \text{ in the column})$$
-
-        Each document takes the value alone: the others of its list keep theirs, so that its rank within the list and
-        the score are those of one changed offer among the given ones.
-
-        Args:
-          X: A table as for `predict`.
-          column: The name of a column of numbers, booleans, dates, categories or ids.
-          qid: The query of each row, unless the table has the column of `fit`.
-          group: The number of rows of each query.
-          points: The most values, >= 1: at evenly spaced quantiles of numbers and dates, else the most frequent ones.
-
-        Returns:
-          The mean scores; print them, or call the method `plot`.
-
-        Raises:
-          ValueError: If an argument is invalid, or all values of the column are missing.
-
-        Time O(`points`) predictions of a sample of documents, whose lists have up to 16,384 documents in all.
-        """
-        points = _arguments.integer("points", points, least=1)
-        lists, score = self._lists(X, qid=qid, group=group), self._compiled(self._scorer)
-        return partial_dependence(score, self.features_, lists, column, points, self._params["seed"])

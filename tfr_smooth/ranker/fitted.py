@@ -29,6 +29,7 @@ _SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
 class FittedRanker(Estimator):
     """The methods of a `Ranker` after `fit`, but those that explain its scores."""
 
+    _estimator_type = "regressor"  # for scikit-learn's partial dependence
     features_: TableFeatures
     _plan: TrainingPlan  # of the last `fit`
     _schema: Schema
@@ -86,7 +87,7 @@ class FittedRanker(Estimator):
         measures: Sequence[str] = DEFAULT_MEASURES,
         by_query: bool = False,
         by: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[Any, Any]:
         """Computes trec_eval's measures.
 
         Unlike `rank`, later rows come first among ties: otherwise, equal scores would look good on a table that is
@@ -105,7 +106,7 @@ class FittedRanker(Estimator):
         Returns:
           The mean over queries and its standard error, by measure, printed with one line per measure; or the values, by
           measure and by query, which `evaluation.randomization_test` compares with those of another ranker; or with
-          `by`, an `evaluation.BySegment`: print it, or call its method `plot`. After training on several labels, of
+          `by`, an `evaluation.BySegment`: print it, or plot its `to_pandas()`. After training on several labels, of
           each, by LABEL/MEASURE, such as "purchase/ndcg".
 
         Raises:

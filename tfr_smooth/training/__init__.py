@@ -1,14 +1,12 @@
-"""Tools for training with `model.fit`: callbacks, diagnostics, scoring and distribution strategies."""
+"""Tools for training with `model.fit`: callbacks, scoring, explanations and distribution strategies."""
 
 from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
-from tfr_smooth.training.explanation import Explanation, PartialDependence
-from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
+from tfr_smooth.training.explanation import Explanation
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
-from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature_schedule import TemperatureSchedule
@@ -19,23 +17,16 @@ __all__ = [
     "STRATEGIES",
     "ExactValidation",
     "Explanation",
-    "FeatureImportance",
     "LazyAdamW",
-    "PartialDependence",
     "ProgressLog",
     "ResumableTraining",
-    "Smoothness",
-    "SmoothnessMonitor",
-    "SmoothnessReport",
     "TemperatureSchedule",
     "Validation",
     "SoftmaxFirst",
     "SoftmaxFirstLoss",
-    "diagnose_smoothness",
     "fit_calibration",
     "get_strategy",
     "is_chief",
-    "permutation_importance",
     "score_queries",
     "score_rows",
     "train",

@@ -1,4 +1,4 @@
-"""What columns do to scores: Shapley values of single scores, and the partial dependence of the mean score."""
+"""Shapley values: what the columns of a table do to single scores."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _plotting
 from tfr_smooth._printable import printable
 from tfr_smooth.columns.features import TableFeatures
-from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.training.feature_importance import places_by_name
 from tfr_smooth.training.scoring import compiled_scorer
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 _PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32
 _LONGEST = 40  # letters of a value in tables and plots
-_KINDS = ("number", "boolean", "date", "category", "id")  # of columns with a partial dependence
-_SCORED, _SCORED_AT_ONCE = 2**14, 2**12  # documents that are scored for each value
-_MOST_TICKS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +158,11 @@ def explain(
     return Explanation(tuple(places_by_name(names)), *arrays, raw)
 
 
+def places_by_name(names: Sequence[str]) -> dict[str, list[int]]:
+    """Returns the places of the features of each name: those of one column change together."""
+    return {name: [place for place, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
+
+
 def _places(given: Any, lists: Lists) -> np.ndarray:
     """Returns the rows of the source to explain, given by their numbers, a slice or a mask."""
     every = np.arange(len(lists.source))
@@ -226,132 +226,3 @@ def representatives(scores: np.ndarray, count: int) -> np.ndarray:
     """Returns the places of at most so many documents, evenly spaced in the order of their scores."""
     count = min(count, len(scores))
     return np.argsort(scores, kind="stable")[((np.arange(count) + 0.5) * len(scores) / count).astype(int)]
-
-
-@dataclasses.dataclass(frozen=True)
-class PartialDependence:
-    """The mean score of documents by the value of a column, as returned by `Ranker.partial_dependence`.
-
-    Print it for a table.
-
-    Args:
-      column: The name of the column.
-      values: Its values, at least one: numbers or dates in ascending order, or texts, the most frequent ones first.
-      scores: The mean score with each value, [values].
-      known: The values of the column in the documents.
-
-    Raises:
-      ValueError: If there are not as many scores as values.
-
-    Example:
-      >>> from tfr_smooth import training
-      >>> print(training.PartialDependence("brand", ["acme", "umbrella"], [0.5, 0.25], ["acme", "umbrella"]))
-      brand     mean score
-      acme          0.5000
-      umbrella      0.2500
-    """
-
-    column: str
-    values: np.ndarray
-    scores: np.ndarray
-    known: np.ndarray
-
-    def __post_init__(self) -> None:
-        """Checks the number of scores."""
-        if len(self.values) != len(self.scores):
-            raise ValueError(f"`scores` must be {len(self.values)}, one for each of `values`, got {len(self.scores)}.")
-
-    def __str__(self) -> str:
-        """Returns the table."""
-        names = [printable(name) for name in (self.column, *map(_text, np.asarray(self.values).tolist()))]
-        width = max(map(len, names))
-        lines = [f"{name:<{width}}  {score:>10.4f}" for name, score in zip(names[1:], self.scores, strict=True)]
-        return "\n".join([f"{names[0]:<{width}}  mean score", *lines])
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Plots the mean scores; ticks show values in the documents, percentages their share of each text.
-
-        Args:
-          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
-
-        Raises:
-          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
-        """
-        _plotting.write_png(path, lambda: draw_dependence(self), by="`PartialDependence.plot`")
-
-
-def draw_dependence(dependence: PartialDependence) -> Figure:
-    """Returns the figure of `PartialDependence.plot` in the current theme."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5, 3.6), layout="constrained")
-    axes, known, values = figure.subplots(), np.asarray(dependence.known), np.asarray(dependence.values)
-    if are_texts := values.dtype.kind in "UO":
-        values = np.array([f"{_plotting.plain(value)} ({np.mean(known == value):.0%})" for value in values])
-    else:
-        ticks = known[:_MOST_TICKS]
-        axes.plot(ticks, np.zeros(len(ticks)), "|", color=_plotting.GRAY, transform=axes.get_xaxis_transform())
-    axes.plot(values, dependence.scores, "o" if are_texts else "o-", markersize=4.0, color=_plotting.COLORS[0])
-    axes.tick_params("x", rotation=0 if values.dtype.kind == "f" else 90)
-    axes.set_xlabel(_plotting.plain(dependence.column))
-    axes.set_ylabel("mean score")
-    return figure
-
-
-def partial_dependence(
-    score: Callable[..., Any], layer: TableFeatures, lists: Lists, name: str, points: int, seed: int
-) -> PartialDependence:
-    """Computes the mean score by the value of a column, as described in `Ranker.partial_dependence`.
-
-    Args:
-      score: The scores of raw values and lengths of lists, as from `TableFeatures.raw`.
-      layer: The features.
-      lists: The lists, with raw values.
-      name: The name of the column.
-      points: The most values.
-      seed: Seed of the sample of documents.
-    """
-    columns = {column.name: column for column in layer.columns if column.kind in _KINDS}
-    column = columns[_arguments.name("column", name, columns)]
-    # One list for each document, which alone takes the value: ranks depend on the others.
-    documents = np.random.default_rng(seed).permutation(lists.documents)
-    of_query = lists.query_of_document[documents]
-    count = max(int(np.searchsorted(np.cumsum(lists.lengths[of_query]), _SCORED, side="right")), 1)
-    documents, of_query = documents[:count], of_query[:count]
-    inside, lists = documents - lists.starts[of_query], lists.take(of_query)
-    changed = np.zeros(lists.documents, bool)
-    changed[lists.starts[:-1] + inside] = True
-
-    def read(places: np.ndarray) -> tuple[Any, dict[str, Any], np.ndarray]:
-        """Returns the raw values of documents, and a view of those of the column."""
-        numbers, others = layer.raw(lists, lists.rows[places])
-        if column.stacked:
-            numbers = np.array(numbers)
-            return numbers, others, numbers[:, [other.name for other in layer.columns if other.stacked].index(name)]
-        values = np.array(others[name])
-        return numbers, {**others, name: values}, values
-
-    *_, values = read(np.flatnonzero(changed))
-    missing = column.missing_value.encode() if column.dtype == tf.string else column.missing_value
-    known = values[(values != missing) & (values == values)]  # NaN differs from itself
-    if not len(known):
-        raise ValueError(f"`column` must have known values, got only missing ones in {name!r}.")
-    grid, counts = np.unique(known, return_counts=True)
-    if not column.ordered:
-        grid = grid[np.argsort(-counts, kind="stable")[:points]]
-    elif len(grid) > points:
-        grid = np.unique(np.sort(known)[np.linspace(0, len(known) - 1, points).astype(int)])
-    sums = np.zeros(len(grid))
-    for places, lengths in in_parts(lists, _SCORED_AT_ONCE, whole=True):
-        numbers, others, values = read(places)
-        for place, value in enumerate(grid):
-            values[changed[places]] = value
-            sums[place] += score(numbers, others, lengths).numpy()[changed[places]].sum(dtype=np.float64)
-    return PartialDependence(name, _shown(grid), sums / count, _shown(known))
-
-
-def _shown(values: np.ndarray) -> np.ndarray:
-    """Returns raw values as they are shown: dates of seconds since 1970-01-01 UTC, and text of bytes."""
-    if values.dtype.kind == "O":
-        return np.array([value.decode(errors="replace") for value in values], object)
-    return values.astype("datetime64[s]") if values.dtype.kind == "i" else values

@@ -96,11 +96,6 @@ def score_rows(model: Callable[..., tf.Tensor], lists: data.Lists, *, batch_size
     return np.concatenate(found)[np.argsort(lists.rows)]
 
 
-def for_inference(model: Callable[..., tf.Tensor]) -> Callable[[Any], tf.Tensor]:
-    """Returns the function of the inputs: Keras models also take the mode."""
-    return functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
-
-
 def _parts(element: Any) -> tuple[Any, Any]:
     """Returns the inputs and labels of a batch as tensors; None for no labels."""
     inputs, labels = element, None

@@ -233,7 +233,7 @@ def _decimal_text(value: decimal.Decimal | None) -> str | None:
     return text.rstrip("0").rstrip(".") if text and "." in text else text
 
 
-def _plain(where: Where, column: Any) -> Any:
+def plain(where: Where, column: Any) -> Any:
     """Returns a column without dictionaries, views and half floats, which not all functions of Arrow take."""
     kind = column.type
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -255,7 +255,7 @@ def _plain(where: Where, column: Any) -> Any:
 
 def _ids(where: Where, column: Any) -> Any:
     """Returns a column of ids; decimals are text, which holds all their digits."""
-    column = _plain(where, column)
+    column = plain(where, column)
     return id_text(where, column) if pa.types.is_decimal(column.type) else column
 
 
@@ -271,7 +271,7 @@ def query_ids(where: Where, column: Any) -> Any:
 
 def _numbers(where: Where, column: Any, sign: str = "") -> Any:
     """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
-    column = _plain(where, column)
+    column = plain(where, column)
     if is_text(column.type):
         values = ", ".join(shown(value) for value in pc.unique(column).to_pylist()[:_MOST_SHOWN])
         hint = "convert them to numbers, such as by `map({'no': 0, 'yes': 1})` of pandas"
@@ -288,7 +288,7 @@ def _numbers(where: Where, column: Any, sign: str = "") -> Any:
 
 def _positions(where: Where, column: Any) -> Any:
     """Returns a column of positions as int32."""
-    numbers = _plain(where, column)
+    numbers = plain(where, column)
     if not is_number(numbers.type):
         raise ValueError(f"{where} must be numbers, got the type {numbers.type}.")
     numbers = pc.fill_null(numbers.cast(pa.float64(), safe=False), np.nan)
@@ -328,7 +328,7 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
     if pa.types.is_duration(kind):
         column = pc.divide(column.cast(pa.duration("us"), safe=False).cast(pa.int64()), _MICROSECONDS_PER_DAY)
     elif not is_list:
-        column = _plain(where, column)
+        column = plain(where, column)
     elif pa.types.is_null(kind.value_type) and not part:  # such as the empty set of a table of one row
         return pa.chunked_array([pa.nulls(len(column), pa.float32())])
     elif pa.types.is_string_view(kind.value_type):

@@ -107,8 +107,8 @@ def of_files(X: Any, types: Mapping[str, str] | None = None, ids: Sequence[Any] 
     return files.read_table(X, Reading(types=types or {}), [name for name in ids if isinstance(name, str)])
 
 
-def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
-    """Returns the value of a column for each query as text, "missing" if it is missing.
+def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, Any]:
+    """Returns the value of a column for each query, categories and intervals as text, None if it is missing.
 
     Args:
       X: The table, or its lists, which may have more columns than `lists`.
@@ -116,11 +116,10 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, str]:
       name: The name of the column, the argument `by`.
     """
     table = X.source if isinstance(X, Lists) else as_table(X)
-    column = table[_arguments.name("by", name, table.column_names)]
+    column = checks.plain(checks.Where("`by`"), table[_arguments.name("by", name, table.column_names)])
     check_constant(lists, column, "`by`", f"{name!r}, which varies in the query of")
     values = column.take(pa.array(lists.rows[lists.starts[:-1]])).to_pylist()
-    shown = ("missing" if value is None else str(value) for value in values)
-    return dict(zip(map(str, lists.query_ids.to_pylist()), shown, strict=True))
+    return dict(zip(map(str, lists.query_ids.to_pylist()), values, strict=True))
 
 
 def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
@@ -131,6 +130,8 @@ def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -
         others = values[firsts]
         missing = (values != values) & (others != others)
         varies = np.flatnonzero(((values != others) & ~missing).any(axis=1))
+    elif pa.types.is_nested(column.type):
+        raise ValueError(f"{what} must have text, numbers, dates or sets, got the type {column.type}.")
     else:
         encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         codes = encoded.indices.to_numpy()[lists.rows]

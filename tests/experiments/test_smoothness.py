@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments import smoothness
 from tests import references
 from tests.facts import RELAXATIONS
 from tfr_smooth import losses, measures, models, rankings, training
-from tfr_smooth.training import smoothness
 
 # List 2 is in its best order, list 3 has no relevant document.
 LABELS = np.array([[0, 2, 1, 0, -1], [1, 0, 0, 2, 0], [2, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 1, 0]], np.float32)
@@ -25,7 +25,7 @@ def scores_of(scores):
 
 
 def diagnose(loss, batches=BATCH, values=(2.0,), **arguments):
-    return training.diagnose_smoothness(scores_of, batches, loss, values=values, **arguments)
+    return smoothness.diagnose_smoothness(scores_of, batches, loss, values=values, **arguments)
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ class OneSoftmax(rankings.Ranking):
 def test_the_temperature_of_a_custom_ranking_is_its_first_field():
     loss = losses.MeasureLoss(OneSoftmax(), measures.NDCG())
     assert diagnose(loss).hyperparameter == diagnose(loss, hyperparameter="heat").hyperparameter == "heat"
-    with pytest.raises(ValueError, match="`hyperparameter` must be one of 'heat', got 'alpha'"):
+    with pytest.raises(ValueError, match=r"`hyperparameter` must be one of \['heat'\], got 'alpha'"):
         diagnose(loss, hyperparameter="alpha")
 
 
@@ -153,10 +153,10 @@ def test_the_monitor_logs_the_diagnosis_at_the_current_temperature():
     values, expected = [0.5, 5000.0], []
     callbacks = [
         training.TemperatureSchedule(alpha, values.__getitem__),
-        training.SmoothnessMonitor(dataset, loss),
+        smoothness.SmoothnessMonitor(dataset, loss),
         tf.keras.callbacks.LambdaCallback(
             on_epoch_end=lambda *_: expected.append(
-                training.diagnose_smoothness(model, dataset, loss, values=(float(alpha),)).rows[0]
+                smoothness.diagnose_smoothness(model, dataset, loss, values=(float(alpha),)).rows[0]
             )
         ),
     ]
@@ -169,17 +169,17 @@ def test_the_monitor_logs_the_diagnosis_at_the_current_temperature():
 def test_the_model_runs_in_inference_mode():
     model = tf.keras.Sequential([tf.keras.layers.Dropout(0.9)])
     loss = losses.ApproxNDCGLoss()
-    found = training.diagnose_smoothness(model, BATCH, loss, values=(2.0,)).rows[0]
+    found = smoothness.diagnose_smoothness(model, BATCH, loss, values=(2.0,)).rows[0]
     assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(diagnose(loss).rows[0]))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": losses.ListNetLoss()}, "`loss` must be an instance of tfr_smooth.losses.MeasureLoss, got ListNet"),
+        ({"loss": losses.ListNetLoss()}, "`loss` must be a `tfr_smooth.losses.MeasureLoss`, got ListNet"),
         ({"values": ()}, "`values` must contain at least one number, got none."),
         ({"values": (1.0, -2.0)}, "`alpha` must be a finite number > 0, got -2.0."),
-        ({"hyperparameter": "alhpa"}, "`hyperparameter` must be one of .* Did you mean 'alpha'?"),
+        ({"hyperparameter": "alhpa"}, r"`hyperparameter` must be one of \['alpha', .*\], got 'alhpa'."),
         ({"largest_vanishing_share": 1.0}, r"`largest_vanishing_share` must be a number in \(0, 1\), got 1.0."),
         ({"batches": [(SCORES, 0.0 * LABELS)]}, "`dataset` must have a list with a relevant document, got none."),
         ({"batches": [(SCORES * np.nan, LABELS)]}, "`model` must return finite scores for finite labels, got NaN."),
@@ -191,5 +191,5 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_the_monitor_requires_a_metric_loss():
-    with pytest.raises(ValueError, match="`loss` must be an instance of tfr_smooth.losses.MeasureLoss, got ListNet"):
-        training.SmoothnessMonitor(BATCH, losses.ListNetLoss())
+    with pytest.raises(ValueError, match="`loss` must be a `tfr_smooth.losses.MeasureLoss`, got ListNet"):
+        smoothness.SmoothnessMonitor(BATCH, losses.ListNetLoss())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -10,10 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
-from tfr_smooth.training import scoring
 
 # A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
@@ -36,8 +35,8 @@ class Smoothness:
         lists, or below 1e-6.
 
     Example:
-      >>> from tfr_smooth import training
-      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> from experiments.smoothness import Smoothness
+      >>> row = Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
       >>> row.gap
       0.02
     """
@@ -61,9 +60,9 @@ class SmoothnessReport:
       reason: The reason for the recommendation.
 
     Example:
-      >>> from tfr_smooth import training
-      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
-      >>> report = training.SmoothnessReport("alpha", (row,), recommended=10.0, reason="the smallest gap")
+      >>> from experiments.smoothness import Smoothness, SmoothnessReport
+      >>> row = Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> report = SmoothnessReport("alpha", (row,), recommended=10.0, reason="the smallest gap")
       >>> print(str(report).splitlines()[-1])
       Recommended: alpha=10, the smallest gap.
     """
@@ -119,15 +118,18 @@ def diagnose_smoothness(
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
+      >>> from experiments import smoothness
       >>> scores = tf.constant([[2.0, 1.0, 0.0], [0.2, 0.0, 0.1]])
       >>> dataset = [(scores, tf.constant([[0, 2, 1], [0, 0, 1]]))]
       >>> loss = tfr_smooth.losses.ApproxNDCGLoss()
-      >>> report = tfr_smooth.training.diagnose_smoothness(lambda scores: scores, dataset, loss, values=(1.0, 50.0))
+      >>> report = smoothness.diagnose_smoothness(lambda scores: scores, dataset, loss, values=(1.0, 50.0))
       >>> print(report.recommended, [round(row.vanishing_share, 2) for row in report.rows])
       1.0 [0.0, 0.5]
     """
-    _arguments.instance("loss", loss, MeasureLoss)
-    limit = _arguments.real("largest_vanishing_share", largest_vanishing_share, above=0.0, below=1.0)
+    _check_loss(loss)
+    limit = largest_vanishing_share
+    if not 0.0 < limit < 1.0:
+        raise ValueError(f"`largest_vanishing_share` must be a number in (0, 1), got {limit!r}.")
     name = _temperature_name(loss.ranking, hyperparameter)
     if not values:
         raise ValueError("`values` must contain at least one number, got none.")
@@ -166,10 +168,11 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
+      >>> from experiments import smoothness
       >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
       >>> model, loss = tfr_smooth.models.FeedForwardScorer(hidden=[4]), tfr_smooth.losses.SmoothINDCGLoss()
       >>> model.compile(optimizer="adam", loss=loss)
-      >>> monitor = tfr_smooth.training.SmoothnessMonitor(dataset, loss)
+      >>> monitor = smoothness.SmoothnessMonitor(dataset, loss)
       >>> sorted(model.fit(dataset, epochs=1, verbose=0, callbacks=[monitor]).history)
       ['loss', 'smooth_gap', 'vanishing_share']
     """
@@ -177,7 +180,8 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
     def __init__(self, dataset: Iterable[Any], loss: MeasureLoss) -> None:
         super().__init__()
         self._dataset = dataset
-        self._loss = _arguments.instance("loss", loss, MeasureLoss)
+        _check_loss(loss)
+        self._loss = loss
         self._measure: Callable[[Iterable[Any]], dict[str, float]] | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
@@ -193,10 +197,19 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
             logs.update(smooth_gap=measured["gap"], vanishing_share=measured["vanishing_share"])
 
 
+def _check_loss(loss: Any) -> None:
+    """Raises an error if a loss has no smooth metric."""
+    if not isinstance(loss, MeasureLoss):
+        raise ValueError(f"`loss` must be a `tfr_smooth.losses.MeasureLoss`, got {type(loss).__name__}.")
+
+
 def _temperature_name(ranking: Ranking, name: str | None) -> str:
     """Returns the checked name of the temperature; for None, that of the first field."""
     names = [field.name for field in dataclasses.fields(ranking)]
-    return names[0] if name is None and names else _arguments.name("hyperparameter", name, names)
+    name = names[0] if name is None else name
+    if name not in names:
+        raise ValueError(f"`hyperparameter` must be one of {names}, got {name!r}.")
+    return name
 
 
 def _measurement(
@@ -204,11 +217,16 @@ def _measurement(
 ) -> Callable[..., dict[str, float]]:
     """Returns a function from a dataset to the fields of `Smoothness` except the value."""
     measure = loss.measure
-    score = scoring.for_inference(model)
+    score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
 
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
-        batch = _padded.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
+        scores = score(batch_inputs)
+        mask = getattr(scores, "_keras_mask", None)
+        if loss.ragged:
+            labels, scores = labels.to_tensor(-1.0), scores.to_tensor()
+        scores = scores[:, :, 0] if scores.shape.rank == 3 else scores
+        batch = measure.clean(labels, scores, mask)
         with tf.GradientTape() as tape:
             tape.watch(batch.scores)
             smooth = measure.compute(batch.labels, batch.scores, batch.mask, ranking)
@@ -221,7 +239,8 @@ def _measurement(
         counts = tf.logical_or(measure.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return tf.boolean_mask(values, counts, axis=1)
 
-    traced = _compiled.traced(of_lists, reduce_retracing=True)
+    # TensorFlow counts partial functions by object, and so warns of no retraces.
+    traced = tf.function(functools.partial(of_lists), autograph=False, reduce_retracing=True)
     return lambda dataset: _summary(*np.concatenate([traced(*batch).numpy() for batch in dataset], axis=1))
 
 
