@@ -46,6 +46,8 @@ class Validation(tf.keras.callbacks.Callback):
       (1, [0.5, 0.5, 0.5])
     """
 
+    _of_state: tuple[str, ...] = ("best_epoch", "best_value", "stopped", "history")
+
     def __init__(
         self,
         metrics_fn: Callable[[tf.keras.Model], Mapping[str, float]],
@@ -109,12 +111,7 @@ class Validation(tf.keras.callbacks.Callback):
         Returns:
           JSON-serializable values.
         """
-        return {
-            "best_epoch": self.best_epoch,
-            "best_value": self.best_value,
-            "stopped": self.stopped,
-            "history": self.history,
-        }
+        return {name: getattr(self, name) for name in self._of_state}
 
     def set_state(self, state: dict[str, Any], model: tf.keras.Model) -> None:
         """Restores the state of an earlier run.
@@ -126,8 +123,7 @@ class Validation(tf.keras.callbacks.Callback):
         Raises:
           ValueError: If the file of the best model is missing or damaged.
         """
-        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
-        self.stopped, self.history = state["stopped"], state["history"]
+        self.__dict__.update({name: state[name] for name in self._of_state})
         if self._path is None or self.best_epoch is None:
             return
         try:
