@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,22 @@ class Validation(tf.keras.callbacks.Callback):
         """
         if self.best_weights is not None:
             model.set_weights(self.best_weights)
+
+
+def selecting(
+    params: Mapping[str, Any], unselected: str, value: Callable[[tf.keras.Model, str], float], folder: Path | None
+) -> Validation:
+    """Returns the validation of an estimator by one measure.
+
+    Args:
+      params: The arguments of the estimator, with `select_by` and `patience`.
+      unselected: The measure to show if `select_by` is "last".
+      value: A function from the model and the name of the measure to its value.
+      folder: The directory of `best.keras`, or None.
+    """
+    measure, mode = (unselected, "last") if params["select_by"] == "last" else (params["select_by"], "max")
+    options: dict[str, Any] = {"mode": mode, "patience": params["patience"], "path": folder and folder / "best.keras"}
+    return Validation(lambda model: {measure: value(model, measure)}, monitor=measure, **options)
 
 
 class Evaluation:
