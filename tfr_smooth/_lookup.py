@@ -22,15 +22,12 @@ class Combination(NamedTuple):
         """Arguments of the ranking and the measure, with their defaults."""
         return {field.name: field.default for part in self for field in dataclasses.fields(part)}
 
-    def make(self, arguments: Mapping[str, Any]) -> tuple[rankings.Ranking, measures.Measure, dict[str, Any]]:
-        """Returns the ranking, the measure, and the arguments that belong to neither."""
-        ranking, measure = self.ranking, self.measure
+    def make(self, cls: Callable[..., T], /, **arguments: Any) -> T:
+        """Returns an object of a class of losses or metrics, given the arguments of all three."""
         own = [{field.name for field in dataclasses.fields(part)} & set(arguments) for part in self]
-        return (
-            ranking(**{key: arguments[key] for key in own[0]}),
-            measure(**{key: arguments[key] for key in own[1]}),
-            {key: value for key, value in arguments.items() if key not in own[0] | own[1]},
-        )
+        parts = [part(**{key: arguments[key] for key in keys}) for part, keys in zip(self, own, strict=True)]
+        options = {key: value for key, value in arguments.items() if key not in own[0] | own[1]}
+        return cls(ranking=parts[0], measure=parts[1], **options)
 
 
 # By name: "smoothi_ndcg", ...
