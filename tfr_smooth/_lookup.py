@@ -83,23 +83,20 @@ def get(
         make = by_class[name] if name in by_class else classes[_arguments.name(argument, name, classes)]
         return make(**arguments)
     if arguments:
-        raise ValueError(
-            f"`arguments` must be empty unless `{argument}` is a name, got {sorted(arguments)} for {identifier!r}."
-        )
+        got = f"{sorted(arguments)} for {identifier!r}"
+        raise ValueError(f"`arguments` must be empty unless `{argument}` is a name, got {got}.")
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
         return deserialize(identifier, base)
-    raise ValueError(
-        f"`{argument}` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
-    )
+    expected = f"a name, a config, an instance of {base.__name__} or None"
+    raise ValueError(f"`{argument}` must be {expected}, got {identifier!r}.")
 
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
     """Creates an instance of the base class from a config returned by `serialize` or by Keras's own function."""
     name, known = _serialization.registered(config)
     if not (isinstance(known, type) and issubclass(known, base)):
-        raise ValueError(
-            f"`config` must describe a {base.__name__} of tfr_smooth or one registered with Keras, got {name!r}."
-        )
+        expected = f"a {base.__name__} of tfr_smooth or one registered with Keras"
+        raise ValueError(f"`config` must describe {expected}, got {name!r}.")
     return known.from_config(dict(config["config"]))  # type: ignore[attr-defined]

@@ -137,10 +137,8 @@ def deserialize(value: Any) -> Any:
         return tf.keras.utils.deserialize_keras_object(value)
     name, known = registered(value)
     if known is None:
-        raise ValueError(
-            "`class_name` must be a class of tfr_smooth, or one registered with "
-            f"tf.keras.utils.register_keras_serializable, got {name!r}."
-        )
+        expected = "a class of tfr_smooth, or one registered with tf.keras.utils.register_keras_serializable"
+        raise ValueError(f"`class_name` must be {expected}, got {name!r}.")
     return known if inspect.isfunction(known) else known.from_config(dict(value["config"]))
 
 

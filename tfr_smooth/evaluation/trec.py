@@ -278,10 +278,8 @@ def checked(queries: Iterable[ScoredQuery], *, in_file: bool) -> Iterator[Scored
         labels, scores = np.asarray(labels), np.asarray(scores)
         for name, values in (("labels", labels), ("scores", scores)):
             if values.shape != (len(doc_ids),) or values.dtype.kind not in "biuf":
-                raise ValueError(
-                    f"`{name}` {where} be {len(doc_ids)} numbers, one for each document,"
-                    f" got {values.dtype} of shape {values.shape}."
-                )
+                expected = f"{len(doc_ids)} numbers, one for each document"
+                raise ValueError(f"`{name}` {where} be {expected}, got {values.dtype} of shape {values.shape}.")
         with np.errstate(over="ignore"):
             rounded = scores.astype(np.float32)
         # Comparisons with NaN are false.

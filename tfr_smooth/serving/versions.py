@@ -61,9 +61,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
     if "://" in os.fspath(path):
         raise ValueError(f"`path` must be a local directory (copy the finished version from there), got {path!r}.")
     if _files.is_pattern(path):
-        raise ValueError(
-            f"`path` must be without [ ] * ? \\, with which TensorFlow cannot load it, got {os.fspath(path)!r}."
-        )
+        expected = "without [ ] * ? \\, with which TensorFlow cannot load it"
+        raise ValueError(f"`path` must be {expected}, got {os.fspath(path)!r}.")
     if version is not None:
         _arguments.integer("version", version, least=1)
     while True:

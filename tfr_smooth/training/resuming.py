@@ -149,9 +149,9 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             if self._settings.get(name) != settings.get(name)
         )
         if differences:
+            expected = f"match the training in {self._directory}"
             raise ValueError(
-                f"`settings` must match the training in {self._directory}, got {differences}. Use another directory "
-                "for another training."
+                f"`settings` must {expected}, got {differences}. Use another directory for another training."
             )
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
