@@ -150,7 +150,13 @@ def export_ranker(
         model_card.write(
             folder,
             card or {},
-            model=_describe_model(model, number),
+            model={
+                "class": type(model).__name__,
+                "name": model.name,
+                "version": number,
+                "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "parameters": int(model.count_params()),
+            },
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
             signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
@@ -190,13 +196,3 @@ def call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
         given = ", ".join(f"{name!r} {values.shape}" for name, values in features.items())
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise ValueError(f"`model` must take a dict of {given}, got {reason}.{hint}".replace("..", ".")) from error
-
-
-def _describe_model(model: tf.keras.Model, version: int) -> dict[str, Any]:
-    return {
-        "class": type(model).__name__,
-        "name": model.name,
-        "version": version,
-        "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "parameters": int(model.count_params()),
-    }

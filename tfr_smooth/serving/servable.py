@@ -115,11 +115,8 @@ def _tensor_functions(
         mask = _full_mask(mask, _list_shape(features, inputs))
         scores, valid = score(features, mask)
         by = scores[_order_by(scores, rank_by)]
-        return {
-            **{name or "scores": values for name, values in scores.items()},
-            "valid": valid,
-            **_order(by, mask, topn),
-        }
+        named = {name or "scores": values for name, values in scores.items()}
+        return {**named, "valid": valid, **_order(by, mask, topn)}
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
         # Separate arguments allow the call `loaded.rank(features)` in Python.
