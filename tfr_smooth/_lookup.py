@@ -73,11 +73,8 @@ def get(
     """
     if isinstance(identifier, str):
         by_class = {each.__name__: each for each in classes.values() if hasattr(each, "__name__")}
-        name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
-        if has_cutoff:
-            if not topn.isdecimal() or "topn" in arguments:
-                raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
-            arguments = {**arguments, "topn": int(topn)}
+        name, arguments = with_cutoff(argument, identifier, arguments)
+        name = name.removeprefix(f"{_serialization.PACKAGE}>")
         # TF-Ranking's names of losses end in "_loss".
         name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
         make = by_class[name] if name in by_class else classes[_arguments.name(argument, name, classes)]
@@ -91,6 +88,14 @@ def get(
         return deserialize(identifier, base)
     expected = f"a name, a config, an instance of {base.__name__} or None"
     raise ValueError(f"`{argument}` must be {expected}, got {identifier!r}.")
+
+
+def with_cutoff(argument: str, identifier: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Returns the name of NAME@K, and the arguments with `topn`; those of another name as they are."""
+    name, has_cutoff, topn = identifier.partition("@")
+    if has_cutoff and (not topn.isdecimal() or "topn" in arguments):
+        raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
+    return name, {**arguments, "topn": int(topn)} if has_cutoff else arguments
 
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:

@@ -51,10 +51,8 @@ def make_servable(
         scores, _ = score(*inputs.parse_lists(tf.ensure_shape(serialized_lists, [None])))
         return {name or tf.saved_model.PREDICT_OUTPUTS: values for name, values in scores.items()}
 
-    functions = {
-        **(_tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}),
-        "predict": tf.function(predict, [serialized]),
-    }
+    functions = _tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}
+    functions["predict"] = tf.function(predict, [serialized])
     defaults = [name for name in functions if name != "rank"]
     if serving_default is not None and serving_default not in defaults:
         expected = "one of " + ", ".join(map(repr, defaults))
@@ -167,11 +165,8 @@ def _order(scores: tf.Tensor, mask: tf.Tensor, topn: int | None) -> Tensors:
     missing = [[0, 0], [0, tf.maximum(topn - width, 0)]]
     best = tf.pad(order[:, :topn], missing, constant_values=-1)
     best_scores = tf.pad(ordered[:, :topn], missing, constant_values=PADDING_SCORE)
-    return {
-        "order": order,
-        "topn": tf.ensure_shape(best, [None, topn]),
-        "topn_scores": tf.ensure_shape(best_scores, [None, topn]),
-    }
+    best, best_scores = (tf.ensure_shape(each, [None, topn]) for each in (best, best_scores))
+    return {"order": order, "topn": best, "topn_scores": best_scores}
 
 
 @plain
