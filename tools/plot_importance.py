@@ -12,8 +12,9 @@ import pathlib
 import pandas as pd
 import tensorflow as tf
 from absl import app, flags
+from figures import save_both
 
-from tfr_smooth import _files, _plotting, data, metrics, training
+from tfr_smooth import _files, data, metrics, training
 from tfr_smooth.training import feature_importance
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs/images"
@@ -39,9 +40,7 @@ def main(argv: list[str]) -> None:
         _files.write_text(VALUES, [measure().to_csv(index=False, float_format="%.6g")])
     # The plot does not show the baseline.
     importance = training.FeatureImportance("NDCG@10", math.nan, dict(pd.read_csv(VALUES)))
-    for path in _plotting.save_both(
-        IMAGES / "feature_importance.png", lambda: feature_importance.draw(importance, top=20)
-    ):
+    for path in save_both(IMAGES / "feature_importance.png", lambda: feature_importance.draw(importance, top=20)):
         print(path)
 
 
