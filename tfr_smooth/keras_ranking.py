@@ -206,9 +206,7 @@ _LAYERS = ("ConcatFeatures", "DocumentInteractionAttention", "FlattenList", "GAM
 keras = SimpleNamespace(
     layers=SimpleNamespace(**{name: getattr(models, name) for name in _LAYERS}),
     losses=SimpleNamespace(**{**_public(losses), "get": get_loss}),
-    metrics=SimpleNamespace(
-        **{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics},
-    ),
+    metrics=SimpleNamespace(**{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics}),
     utils=SimpleNamespace(**{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
 )
 utils = SimpleNamespace(sort_by_scores=sort_by_scores)

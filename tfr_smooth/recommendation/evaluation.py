@@ -13,15 +13,7 @@ from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer,
 from tfr_smooth.recommendation.ids import named_pair
 from tfr_smooth.recommendation.interactions import Interactions, counted
 
-DEFAULT_MEASURES = (
-    "recall_20",
-    "ndcg_cut_10",
-    "ndcg_cut_20",
-    "ndcg_cut_100",
-    "success_20",
-    "map",
-    "coverage_20",
-)
+DEFAULT_MEASURES = ("recall_20", "ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_100", "success_20", "map", "coverage_20")
 _COVERAGE = re.compile(r"coverage_[1-9][0-9]{0,8}")
 
 

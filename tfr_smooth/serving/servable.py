@@ -20,12 +20,7 @@ _RANK_OUTPUTS = ("scores", "valid", "order", "topn", "topn_scores")
 
 
 def make_servable(
-    model: tf.keras.Model,
-    inputs: RankerInputs,
-    *,
-    topn: int | None,
-    rank_by: str | None,
-    serving_default: str | None,
+    model: tf.keras.Model, inputs: RankerInputs, *, topn: int | None, rank_by: str | None, serving_default: str | None
 ) -> tuple[tf.Module, dict[str, str]]:
     """Wraps the model in tensor functions without Keras.
 

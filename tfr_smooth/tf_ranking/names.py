@@ -14,11 +14,7 @@ TFR_PREFIX = "tfr/"
 
 
 def get(
-    loss: str,
-    reduction: str = "auto",
-    lambda_weight: Any = None,
-    name: str | None = None,
-    **kwargs: Any,
+    loss: str, reduction: str = "auto", lambda_weight: Any = None, name: str | None = None, **kwargs: Any
 ) -> tf.keras.losses.Loss:
     """Creates a loss of either library, as a drop-in replacement for `tfr.keras.losses.get`.
 
