@@ -124,11 +124,6 @@ class TrainingPlan:
         checked_arguments(**self._of_scorer())
 
     @property
-    def chooses_epochs(self) -> bool:
-        """Whether the number of epochs follows from the data, without validation queries."""
-        return self._params["epochs"] is None and self._params["select_by"] != "last"
-
-    @property
     def scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
         return self._params["normalization"] == "min_max" or self._params["network"] is not None
@@ -164,12 +159,6 @@ class TrainingPlan:
 
     def _of_scorer(self) -> dict[str, Any]:
         return {name: self._params[name] for name in _OF_SCORER}
-
-    def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
-        rate, decay = self._params["learning_rate"], self._params["weight_decay"]
-        optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
-        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
-        return optimizer
 
     def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
         """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
@@ -212,7 +201,10 @@ class TrainingPlan:
             loss = self._loss_of_one_label()
             self._softmax_first = softmax_first_loss(loss, self._params["softmax_epochs"])
             model = self.make_scorer(layer)
-            model.compile(optimizer=self._make_optimizer(), loss=self._of_labels(self._softmax_first or loss))
+            rate, decay = self._params["learning_rate"], self._params["weight_decay"]
+            optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
+            optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
+            model.compile(optimizer=optimizer, loss=self._of_labels(self._softmax_first or loss))
         return Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)])
 
     def run(
@@ -268,8 +260,8 @@ class TrainingPlan:
                 copy = type(metric).from_config(metric.get_config())
                 validation = SelectedEpoch(valid, copy, evaluation, **options)
         first = number_of_epochs(p["softmax_epochs"], self.epochs)
-        options: dict[str, Any] = {"epochs": self.epochs, "softmax_epochs": first, "loss": self._softmax_first}
-        schedule = SoftmaxFirst(p["learning_rate"], constant=p["schedule"] == "constant", **options)
+        stages: dict[str, Any] = {"epochs": self.epochs, "softmax_epochs": first, "loss": self._softmax_first}
+        schedule = SoftmaxFirst(p["learning_rate"], constant=p["schedule"] == "constant", **stages)
         history = train(
             model,
             dataset_fn,
