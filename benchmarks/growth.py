@@ -20,6 +20,7 @@ import importlib
 import itertools
 import json
 import pathlib
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,10 @@ def plot(results: Sequence[dict[str, Any]], lists: int, documents: int) -> None:
     if _PLOT.value:
         path = pathlib.Path(_PLOT.value).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _plotting.save_both(path, functools.partial(draw, results, lists, documents))
+        sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "tools"))
+        from figures import save_both
+
+        save_both(path, functools.partial(draw, results, lists, documents))
 
 
 def main(argv: list[str]) -> None:

@@ -4,12 +4,12 @@ import matplotlib
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tfr_smooth import _plotting
+from tools.figures import save_both
 
 
 def test_both_themes_are_saved_and_matplotlib_settings_restored(tmp_path):
     before = dict(matplotlib.rcParams)
-    paths = _plotting.save_both(tmp_path / "plot.png", lambda: Figure(figsize=(2.0, 1.0)))
+    paths = save_both(tmp_path / "plot.png", lambda: Figure(figsize=(2.0, 1.0)))
     assert [path.name for path in paths] == ["plot.png", "plot_dark.png"]
     pixels = []
     for path in paths:

@@ -147,9 +147,8 @@ def name(argument: str, value: Any, names: Iterable[str]) -> str:
         return value
     listed = [*dict.fromkeys([*_similar(value, names), *names])][:_MOST_LISTED]
     more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
-    raise ValueError(
-        f"`{argument}` must be one of {', '.join(map(repr, listed))}{more}, got {value!r}.{hint(value, names)}"
-    )
+    expected = ", ".join(map(repr, listed)) + more
+    raise ValueError(f"`{argument}` must be one of {expected}, got {value!r}.{hint(value, names)}")
 
 
 def hint(value: Any, names: Iterable[str]) -> str:

@@ -57,10 +57,8 @@ def check_process() -> None:
 def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments of a constructor with the configurations of their Keras objects."""
     kinds = (tf.keras.losses.Loss, tf.keras.layers.Layer)
-    return {
-        name: {_KERAS: tf.keras.utils.serialize_keras_object(value)} if isinstance(value, kinds) else value
-        for name, value in params.items()
-    }
+    found = {name: value for name, value in params.items() if isinstance(value, kinds)}
+    return {**params, **{name: {_KERAS: tf.keras.utils.serialize_keras_object(each)} for name, each in found.items()}}
 
 
 def settings_of(params: Mapping[str, Any], **others: Any) -> dict[str, Any]:
@@ -71,12 +69,8 @@ def settings_of(params: Mapping[str, Any], **others: Any) -> dict[str, Any]:
 
 
 def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tf.keras.utils.deserialize_keras_object(value[_KERAS])
-        if isinstance(value, dict) and _KERAS in value
-        else value
-        for name, value in params.items()
-    }
+    found = {name: value[_KERAS] for name, value in params.items() if isinstance(value, dict) and _KERAS in value}
+    return {**params, **{name: tf.keras.utils.deserialize_keras_object(config) for name, config in found.items()}}
 
 
 def digest(arrays: Iterable[np.ndarray]) -> str:

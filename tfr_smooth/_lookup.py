@@ -22,15 +22,12 @@ class Combination(NamedTuple):
         """Arguments of the ranking and the measure, with their defaults."""
         return {field.name: field.default for part in self for field in dataclasses.fields(part)}
 
-    def make(self, arguments: Mapping[str, Any]) -> tuple[rankings.Ranking, measures.Measure, dict[str, Any]]:
-        """Returns the ranking, the measure, and the arguments that belong to neither."""
-        ranking, measure = self.ranking, self.measure
+    def make(self, cls: Callable[..., T], /, **arguments: Any) -> T:
+        """Returns an object of a class of losses or metrics, given the arguments of all three."""
         own = [{field.name for field in dataclasses.fields(part)} & set(arguments) for part in self]
-        return (
-            ranking(**{key: arguments[key] for key in own[0]}),
-            measure(**{key: arguments[key] for key in own[1]}),
-            {key: value for key, value in arguments.items() if key not in own[0] | own[1]},
-        )
+        parts = [part(**{key: arguments[key] for key in keys}) for part, keys in zip(self, own, strict=True)]
+        options = {key: value for key, value in arguments.items() if key not in own[0] | own[1]}
+        return cls(ranking=parts[0], measure=parts[1], **options)
 
 
 # By name: "smoothi_ndcg", ...
@@ -76,33 +73,35 @@ def get(
     """
     if isinstance(identifier, str):
         by_class = {each.__name__: each for each in classes.values() if hasattr(each, "__name__")}
-        name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
-        if has_cutoff:
-            if not topn.isdecimal() or "topn" in arguments:
-                raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
-            arguments = {**arguments, "topn": int(topn)}
+        name, arguments = with_cutoff(argument, identifier, arguments)
+        name = name.removeprefix(f"{_serialization.PACKAGE}>")
         # TF-Ranking's names of losses end in "_loss".
         name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
         make = by_class[name] if name in by_class else classes[_arguments.name(argument, name, classes)]
         return make(**arguments)
     if arguments:
-        raise ValueError(
-            f"`arguments` must be empty unless `{argument}` is a name, got {sorted(arguments)} for {identifier!r}."
-        )
+        got = f"{sorted(arguments)} for {identifier!r}"
+        raise ValueError(f"`arguments` must be empty unless `{argument}` is a name, got {got}.")
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
         return deserialize(identifier, base)
-    raise ValueError(
-        f"`{argument}` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
-    )
+    expected = f"a name, a config, an instance of {base.__name__} or None"
+    raise ValueError(f"`{argument}` must be {expected}, got {identifier!r}.")
+
+
+def with_cutoff(argument: str, identifier: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Returns the name of NAME@K, and the arguments with `topn`; those of another name as they are."""
+    name, has_cutoff, topn = identifier.partition("@")
+    if has_cutoff and (not topn.isdecimal() or "topn" in arguments):
+        raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
+    return name, {**arguments, "topn": int(topn)} if has_cutoff else arguments
 
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
     """Creates an instance of the base class from a config returned by `serialize` or by Keras's own function."""
     name, known = _serialization.registered(config)
     if not (isinstance(known, type) and issubclass(known, base)):
-        raise ValueError(
-            f"`config` must describe a {base.__name__} of tfr_smooth or one registered with Keras, got {name!r}."
-        )
+        expected = f"a {base.__name__} of tfr_smooth or one registered with Keras"
+        raise ValueError(f"`config` must describe {expected}, got {name!r}.")
     return known.from_config(dict(config["config"]))  # type: ignore[attr-defined]

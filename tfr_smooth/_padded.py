@@ -224,21 +224,16 @@ def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Ten
 
 def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> list[tf.Operation]:
     """Returns assertions that each list of the tensor, ragged or dense, is at least as long as its labels."""
-    needed = labels.row_lengths()
+    needed, expected = labels.row_lengths(), f"`{name}` must have at least as many entries per list as `labels`"
     if isinstance(tensor, tf.RaggedTensor):
         # Row splits are int32 or int64.
         lengths = tf.cast(tensor.row_lengths(), needed.dtype)
     else:
         lengths = tf.fill(tf.shape(needed), tf.shape(tensor, needed.dtype)[1])
     try:
-        check = tf.debugging.assert_less_equal(
-            needed, lengths, f"`{name}` must have at least as many entries per list as `labels`."
-        )
+        check = tf.debugging.assert_less_equal(needed, lengths, f"{expected}.")
     except tf.errors.InvalidArgumentError:
-        raise ValueError(
-            f"`{name}` must have at least as many entries per list as `labels`, {needed.numpy().tolist()}, "
-            f"got {lengths.numpy().tolist()}."
-        ) from None
+        raise ValueError(f"{expected}, {needed.numpy().tolist()}, got {lengths.numpy().tolist()}.") from None
     return [] if check is None else [check]
 
 
@@ -281,10 +276,8 @@ def _shaped_weights(sample_weight: Any, labels: tf.Tensor) -> tf.Tensor:
     elif shape.rank == 1:
         weights = weights[:, tf.newaxis]
     if weights.shape.rank != 2 or not any(weights.shape.is_compatible_with([batch, size]) for size in (1, longest)):
-        raise ValueError(
-            f"`sample_weight` must have the shape [batch], [batch, 1] or [batch, list] for labels of the shape "
-            f"{labels.shape}, got {shape}."
-        )
+        expected = f"[batch], [batch, 1] or [batch, list] for labels of the shape {labels.shape}"
+        raise ValueError(f"`sample_weight` must have the shape {expected}, got {shape}.")
     if weights.shape[1] == 1:
         return tf.ensure_shape(weights, [batch, 1])
     if weights.shape[1] is None:  # It may turn out to be 1 at run time.

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfr_smooth import _extras, _files
@@ -100,27 +99,3 @@ def write_png(path: str | os.PathLike[str], draw: Callable[[], Figure], *, by: s
     with _extras.needed("matplotlib", extra="evaluation", by=by), theme():
         draw().savefig(buffer, format="png", dpi=150)
     _files.write_bytes(path, [buffer.getvalue()])
-
-
-def save_both(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> list[Path]:
-    """Writes a figure for the light scheme to NAME.png and for the dark scheme to NAME_dark.png, in 128 colors.
-
-    Args:
-      path: The path of NAME.png, in an existing folder.
-      draw: Creates the figure; called once per theme.
-
-    Returns:
-      Both paths.
-    """
-    from PIL import Image  # matplotlib needs it too
-
-    path = Path(path)
-    written = []
-    for name, target in (("light", path), ("dark", path.with_name(f"{path.stem}_dark{path.suffix}"))):
-        drawn, small = io.BytesIO(), io.BytesIO()
-        with theme(name):
-            draw().savefig(drawn, format="png", dpi=150)
-        Image.open(drawn).convert("RGB").quantize(128).save(small, format="png", optimize=True)
-        _files.write_bytes(target, [small.getvalue()])
-        written.append(target)
-    return written

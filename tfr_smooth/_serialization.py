@@ -11,7 +11,7 @@ import tensorflow as tf
 
 PACKAGE = "tfr_smooth"
 T = TypeVar("T", bound="Restorable")
-L = TypeVar("L", bound="ConfiguredLayer")
+L = TypeVar("L", bound="OfConfig")
 C = TypeVar("C", bound=type)
 
 # The class decorator that registers a class of this library with Keras.
@@ -31,13 +31,17 @@ class Registry(dict[str, type[T]]):
         return add
 
 
-class Restorable:
-    """Base class of objects with a method `get_config` that returns the constructor's arguments."""
+class OfConfig:
+    """Base class of what is restored from the arguments of its constructor."""
 
     @classmethod
-    def from_config(cls: type[T], config: dict[str, Any]) -> T:
+    def from_config(cls: type[L], config: dict[str, Any]) -> L:
         """Creates the object from the result of `get_config`."""
         return cls(**{name: deserialize(value) for name, value in config.items()})
+
+
+class Restorable(OfConfig):
+    """Base class of objects with a method `get_config` that returns the constructor's arguments."""
 
     def __repr__(self) -> str:
         """Returns the constructor call, from the config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
@@ -66,7 +70,7 @@ class Configurable(Restorable):
         return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self) if field.init}
 
 
-class ConfiguredLayer:
+class ConfiguredLayer(OfConfig):
     """Base class of Keras layers and models whose config is the constructor's arguments, attributes of the same names.
 
     Example:
@@ -79,11 +83,6 @@ class ConfiguredLayer:
         """Returns the constructor's arguments, with those of a Keras layer if it takes them."""
         takes_more = "kwargs" in inspect.signature(type(self).__init__).parameters
         return {**arguments_of(self), **(super().get_config() if takes_more else {})}  # type: ignore[misc]
-
-    @classmethod
-    def from_config(cls: type[L], config: dict[str, Any]) -> L:
-        """Creates the layer or model from the result of `get_config`."""
-        return cls(**{name: deserialize(value) for name, value in config.items()})
 
 
 def arguments_of(configured: Any, *, of: type | None = None, options: type | None = None) -> dict[str, Any]:
@@ -137,10 +136,8 @@ def deserialize(value: Any) -> Any:
         return tf.keras.utils.deserialize_keras_object(value)
     name, known = registered(value)
     if known is None:
-        raise ValueError(
-            "`class_name` must be a class of tfr_smooth, or one registered with "
-            f"tf.keras.utils.register_keras_serializable, got {name!r}."
-        )
+        expected = "a class of tfr_smooth, or one registered with tf.keras.utils.register_keras_serializable"
+        raise ValueError(f"`class_name` must be {expected}, got {name!r}.")
     return known if inspect.isfunction(known) else known.from_config(dict(value["config"]))
 
 

@@ -201,21 +201,12 @@ def _public(module: ModuleType) -> dict[str, Any]:
 
 
 _FUNCTIONS_OF_UTILS = (identity, inverse, pow_minus_1, log2_inverse, is_greater_equal_1, symmetric_log1p)
-_LAYERS = (
-    models.ConcatFeatures,
-    models.DocumentInteractionAttention,
-    models.FlattenList,
-    models.GAMLayer,
-    models.RestoreList,
-    models.create_tower,
-)
+_LAYERS = ("ConcatFeatures", "DocumentInteractionAttention", "FlattenList", "GAMLayer", "RestoreList", "create_tower")
 
 keras = SimpleNamespace(
-    layers=SimpleNamespace(**{layer.__name__: layer for layer in _LAYERS}),
+    layers=SimpleNamespace(**{name: getattr(models, name) for name in _LAYERS}),
     losses=SimpleNamespace(**{**_public(losses), "get": get_loss}),
-    metrics=SimpleNamespace(
-        **{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics},
-    ),
+    metrics=SimpleNamespace(**{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics}),
     utils=SimpleNamespace(**{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
 )
 utils = SimpleNamespace(sort_by_scores=sort_by_scores)

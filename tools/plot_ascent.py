@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import plot_relaxations
 import tensorflow as tf
+from figures import save_both
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -139,9 +140,7 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         sys.exit(f"Unknown argument {argv[1]!r}.")
     steps = list(ascent())
-    for path, theme in zip(
-        _plotting.save_both(IMAGES / "ascent.png", lambda: draw_still(steps)), ("light", "dark"), strict=True
-    ):
+    for path, theme in zip(save_both(IMAGES / "ascent.png", lambda: draw_still(steps)), ("light", "dark"), strict=True):
         print(path)
         save_motion(path.with_suffix(".webp"), theme, steps)
         print(path.with_suffix(".webp"))

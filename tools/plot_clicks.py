@@ -10,6 +10,7 @@ import pathlib
 
 import numpy as np
 from absl import app
+from figures import save_both
 from matplotlib.figure import Figure
 
 from tfr_smooth import _plotting
@@ -45,7 +46,7 @@ def draw() -> Figure:
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    for path in _plotting.save_both(IMAGES / "clicks_mq2008.png", draw):
+    for path in save_both(IMAGES / "clicks_mq2008.png", draw):
         print(path)
 
 

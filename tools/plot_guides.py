@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+from figures import save_both
 from matplotlib.figure import Figure
 
 from tfr_smooth import _plotting
@@ -104,5 +105,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         sys.exit(f"Unknown argument {sys.argv[1]!r}.")
     for draw in (list_context, id_statistics, finish_on_metric):
-        for path in _plotting.save_both(DOCS / "images" / f"{draw.__name__}.png", draw):
+        for path in save_both(DOCS / "images" / f"{draw.__name__}.png", draw):
             print(path)

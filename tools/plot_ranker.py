@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from absl import app, flags
+from figures import save_both
 
-from tfr_smooth import Ranker, _files, _plotting, data, evaluation
+from tfr_smooth import Ranker, _files, data, evaluation
 from tfr_smooth.evaluation import calibration, training_curves
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
@@ -77,7 +78,7 @@ def main(argv: list[str]) -> None:
         ("training_curves", lambda: training_curves.draw(metrics, trained["best_epoch"])),
         ("reliability", lambda: calibration.draw(tables)),
     ):
-        for path in _plotting.save_both(IMAGES / f"{name}.png", draw):
+        for path in save_both(IMAGES / f"{name}.png", draw):
             print(path)
 
 

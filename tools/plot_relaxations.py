@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 from absl import app, flags
+from figures import save_both
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -389,7 +390,7 @@ def mark_default(axes: Axes, relaxation: Relaxation) -> None:
 
 
 def save(name: str, draw: Any, *args: Any) -> None:
-    for path in _plotting.save_both(pathlib.Path(_OUTPUT_DIR.value) / f"{name}.png", functools.partial(draw, *args)):
+    for path in save_both(pathlib.Path(_OUTPUT_DIR.value) / f"{name}.png", functools.partial(draw, *args)):
         print(f"  {path} ({path.stat().st_size / 1024:.0f} KB)", flush=True)
 
 

@@ -10,6 +10,7 @@ import pathlib
 
 import pandas as pd
 from absl import app
+from figures import save_both
 from matplotlib.figure import Figure
 
 import experiments
@@ -29,7 +30,7 @@ MEASURES = {
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    for path in _plotting.save_both(DOCS / "images" / "results_tables.png", ranker_and_trees):
+    for path in save_both(DOCS / "images" / "results_tables.png", ranker_and_trees):
         print(path)
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
     for folder in sorted(path for path in (DOCS / "results").iterdir() if path.is_dir()):
@@ -43,7 +44,7 @@ def main(argv: list[str]) -> None:
             # It is so far below the others that their differences would be invisible.
             comparison = comparison[comparison["ranker"] != "random"]
             draw = functools.partial(plots.metric_by_ranker, results, dataset, comparison)
-            for path in _plotting.save_both(DOCS / "images" / f"results_{name}.png", draw):
+            for path in save_both(DOCS / "images" / f"results_{name}.png", draw):
                 print(path)
 
 

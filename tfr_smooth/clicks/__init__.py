@@ -7,9 +7,4 @@ from tfr_smooth.clicks.propensities import (
     relevance_from_clicks,
 )
 
-__all__ = [
-    "ClickModel",
-    "fit_position_based",
-    "propensities_from_random_rankings",
-    "relevance_from_clicks",
-]
+__all__ = ["ClickModel", "fit_position_based", "propensities_from_random_rankings", "relevance_from_clicks"]

@@ -62,13 +62,7 @@ class ClickModel(NamedTuple):
 
 
 def fit_position_based(
-    documents: Any,
-    positions: Any,
-    clicks: Any,
-    *,
-    features: Any = None,
-    regressor: Any = None,
-    steps: int = 100,
+    documents: Any, positions: Any, clicks: Any, *, features: Any = None, regressor: Any = None, steps: int = 100
 ) -> ClickModel:
     r"""Estimates propensities and relevance by expectation maximization of $P(C = 1) = \theta_k \gamma_d$.
 

@@ -119,30 +119,21 @@ class TableFeatures(tf.keras.layers.Layer):
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self._numbers: tuple[Any, ...] = tuple(column for column in self._columns if column.stacked)
         self._others = [column for column in self._columns if not column.stacked]
-        self._set_list_ranks(list_ranks)
+        ordered, chosen = ordered_columns(self._columns), set(list_ranks)  # first those of numbers, then those of dates
+        if isinstance(list_ranks, str) or len(chosen) < len(list_ranks) or not chosen <= set(ordered):
+            expected = "unique names of columns of numbers, booleans or dates"
+            raise ValueError(f"`list_ranks` must be {expected}, got {list_ranks!r}.")
+        self.list_ranks = tuple(name for name in ordered if name in chosen)
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
-        self._take_statistics(statistics)
-        self.built = True
-
-    def _take_statistics(self, statistics: Sequence[Statistic | Mapping[str, Any]]) -> None:
+        split = {column.name for column in self._columns if isinstance(column, SplitColumn)}
         self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
         for place, statistic in enumerate(self._statistics):
-            absent = set(statistic.columns) - {
-                column.name for column in self._columns if isinstance(column, SplitColumn)
-            }
-            if absent:
+            if absent := set(statistic.columns) - split:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())
-
-    def _set_list_ranks(self, names: Sequence[str]) -> None:
-        """Sets the columns with ranks: first those of numbers, then those of dates."""
-        ordered, chosen = ordered_columns(self._columns), set(names)
-        if isinstance(names, str) or len(chosen) < len(names) or not chosen <= set(ordered):
-            expected = "unique names of columns of numbers, booleans or dates"
-            raise ValueError(f"`list_ranks` must be {expected}, got {names!r}.")
-        self.list_ranks = tuple(name for name in ordered if name in chosen)
+        self.built = True
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -224,12 +215,8 @@ class TableFeatures(tf.keras.layers.Layer):
         """The argument `example_feature_spec` of `serving.export_ranker`: a column that a proto lacks is missing."""
         if self.stacked:
             return {"features": tf.io.FixedLenFeature([len(self._columns)], tf.float32)}
-        return {
-            column.name: tf.io.FixedLenFeature(
-                column.shape, column.dtype, np.full(column.shape, column.missing_value).tolist()
-            )
-            for column in self._columns
-        }
+        missing = {column.name: np.full(column.shape, column.missing_value).tolist() for column in self._columns}
+        return {c.name: tf.io.FixedLenFeature(c.shape, c.dtype, missing[c.name]) for c in self._columns}
 
     def raw_lists(self, lists: Lists) -> Lists:
         """Returns other lists with the raw values of the columns as features.

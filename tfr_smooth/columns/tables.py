@@ -33,11 +33,7 @@ def checked_table(table: Any) -> pa.Table:
 
 
 def infer_columns(
-    table: Any,
-    *,
-    max_categories: int = 100,
-    rows: np.ndarray | None = None,
-    kinds: Mapping[str, str] | None = None,
+    table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None, kinds: Mapping[str, str] | None = None
 ) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 

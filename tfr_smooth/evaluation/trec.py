@@ -22,8 +22,6 @@ _MEASURES = (
     "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k, recip_rank_k or success_k, k from 1 to"
     " 999999999"
 )
-# The only measure that trec_eval does not compute itself.
-_RECIP_RANK = re.compile(r"recip_rank_(\d+)")
 # The time of trec_eval's NDCG is quadratic in the highest label.
 _MAX_LABEL = 1023
 # The field separators of TREC files, and trec_eval's end of a string.
@@ -155,7 +153,8 @@ def trec_eval_by_query(
         import pytrec_eval
     names = checked_measures(measures)
     run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)
-    cutoffs = {name: int(found[1]) for name in names if (found := _RECIP_RANK.fullmatch(name))}
+    # The only measure that trec_eval does not compute itself.
+    cutoffs = {name: int(k) for name in names for measure, k in [parted(name)] if measure == "recip_rank" and k}
     own = {"recip_rank" if name in cutoffs else name for name in names}
     results = pytrec_eval.RelevanceEvaluator(labels, own).evaluate(run)
 
@@ -244,6 +243,12 @@ def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
     return [f"{position:0{digits}d}" for position in range(len(names))]
 
 
+def parted(name: str) -> tuple[str, int | None]:
+    """Returns a measure without its cutoff, and the cutoff or None: ("ndcg_cut", 10) for "ndcg_cut_10"."""
+    measure, _, digits = name.rpartition("_")
+    return (measure, int(digits)) if digits.isdigit() else (name, None)
+
+
 def checked_measures(measures: str | Iterable[str], *, argument: str = "measures", more: str = "") -> list[str]:
     """Returns the names of measures; raises a `ValueError`, which also lists `more` names, for unknown ones."""
     names = [measures] if isinstance(measures, str) else list(measures)
@@ -278,10 +283,8 @@ def checked(queries: Iterable[ScoredQuery], *, in_file: bool) -> Iterator[Scored
         labels, scores = np.asarray(labels), np.asarray(scores)
         for name, values in (("labels", labels), ("scores", scores)):
             if values.shape != (len(doc_ids),) or values.dtype.kind not in "biuf":
-                raise ValueError(
-                    f"`{name}` {where} be {len(doc_ids)} numbers, one for each document,"
-                    f" got {values.dtype} of shape {values.shape}."
-                )
+                expected = f"{len(doc_ids)} numbers, one for each document"
+                raise ValueError(f"`{name}` {where} be {expected}, got {values.dtype} of shape {values.shape}.")
         with np.errstate(over="ignore"):
             rounded = scores.astype(np.float32)
         # Comparisons with NaN are false.

@@ -12,14 +12,8 @@ from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
-
-def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> MeasureLoss:
-    ranking, measure, options = combination.make(arguments)
-    return MeasureLoss(ranking, measure, **options)
-
-
 _MAKERS: dict[str, Callable[..., RankingLoss]] = {
-    **{name: functools.partial(_measure_loss, parts) for name, parts in _lookup.COMBINATIONS.items()},
+    **{name: functools.partial(parts.make, MeasureLoss) for name, parts in _lookup.COMBINATIONS.items()},
     **LOSSES,
 }
 

@@ -11,15 +11,9 @@ from tfr_smooth import _arguments, _lookup, _serialization, measures
 from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 
-
-def _smooth_metric(combination: _lookup.Combination, /, **arguments: Any) -> MeasureMetric:
-    ranking, measure, options = combination.make(arguments)
-    return MeasureMetric(measure, ranking=ranking, **options)
-
-
 _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
     **METRICS,
-    **{name: functools.partial(_smooth_metric, parts) for name, parts in _lookup.COMBINATIONS.items()},
+    **{name: functools.partial(parts.make, MeasureMetric) for name, parts in _lookup.COMBINATIONS.items()},
 }
 
 # Smooth metrics have the names of their losses.

@@ -43,12 +43,7 @@ class Embeddings(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """
 
     def __init__(
-        self,
-        tables: Sequence[Sequence[int]],
-        *,
-        dim: int = 16,
-        seed: int | None = None,
-        **kwargs: Any,
+        self, tables: Sequence[Sequence[int]], *, dim: int = 16, seed: int | None = None, **kwargs: Any
     ) -> None:
         # Codes exceed the integers of float16.
         super().__init__(dtype="float32", **kwargs)

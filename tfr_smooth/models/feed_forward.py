@@ -17,13 +17,9 @@ from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializ
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
 # deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.
-ARCHITECTURES: dict[str, tuple[int, ...]] = {
-    "linear": (),
-    **{
-        f"B{width}": tuple(w for w in (1024, 512, 256, 128, 64, 32, 16) if w <= width)
-        for width in (64, 128, 256, 512, 1024)
-    },
-}
+_WIDTHS = (1024, 512, 256, 128, 64, 32, 16)
+ARCHITECTURES: dict[str, tuple[int, ...]] = {"linear": ()}
+ARCHITECTURES.update((f"B{_WIDTHS[first]}", _WIDTHS[first:]) for first in (4, 3, 2, 1, 0))
 
 # Initial scores are near 0: a network learns faster if it has no random scores to unlearn.
 _OUTPUT_SCALE = 0.02

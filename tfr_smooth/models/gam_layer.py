@@ -74,10 +74,8 @@ class GAMLayer(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self.example_hidden_layer_dims = list(example_hidden_layer_dims)
         self.context_hidden_layer_dims = list(context_hidden_layer_dims or [])
         if self.context_feature_num and not self.context_hidden_layer_dims:
-            raise ValueError(
-                "`context_hidden_layer_dims` must contain at least one width for `context_feature_num` = "
-                f"{self.context_feature_num}, got {context_hidden_layer_dims!r}."
-            )
+            expected = f"at least one width for `context_feature_num` = {self.context_feature_num}"
+            raise ValueError(f"`context_hidden_layer_dims` must contain {expected}, got {context_hidden_layer_dims!r}.")
         self.activation = tf.keras.activations.serialize(tf.keras.activations.get(activation))
         self.use_batch_norm, self.batch_norm_moment, self.dropout = use_batch_norm, batch_norm_moment, dropout
         self.example_towers = self._towers("example", self.example_feature_num, self.example_hidden_layer_dims, 1)

@@ -165,10 +165,8 @@ class Standardize(_Normalizer):
                 stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.zeros(0)
                 self._is_adapted = stddev.size > 0 and not np.isnan(stddev).any()
                 if not self._is_adapted:
-                    raise ValueError(
-                        f"`{type(self).__name__}` needs the statistics of the training set, got none: call "
-                        "`adapt(dataset)` first."
-                    )
+                    needs = "the statistics of the training set, got none: call `adapt(dataset)` first"
+                    raise ValueError(f"`{type(self).__name__}` needs {needs}.")
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; the last dimension of the features must be known."""
@@ -373,9 +371,8 @@ def _documents(dataset: Iterable[Any]) -> Iterator[np.ndarray]:
         wrong = np.argwhere(~np.isfinite(rows))
         if len(wrong):
             value, feature = float(rows[tuple(wrong[0])]), int(wrong[0][1]) + 1
-            raise ValueError(
-                f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
-            )
+            expected = "finite features in real documents"
+            raise ValueError(f"`dataset` must have {expected}, got {value} in feature {feature}.")
         if width not in (None, rows.shape[1]):
             raise ValueError(f"`dataset` must have {width} features, got {rows.shape[1]}.")
         if len(rows):

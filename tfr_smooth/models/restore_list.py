@@ -56,10 +56,8 @@ class RestoreList(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         logits, mask = tf.convert_to_tensor(inputs[0]), tf.cast(inputs[1], tf.bool)
         documents = mask.shape.num_elements()
         if documents is not None and logits.shape.num_elements() not in (None, documents):
-            raise ValueError(
-                "`flattened_logits` must have the shape [batch * list] or [batch * list, 1] for `list_mask` of the "
-                f"shape {mask.shape}, got {logits.shape}."
-            )
+            expected = f"[batch * list] or [batch * list, 1] for `list_mask` of the shape {mask.shape}"
+            raise ValueError(f"`flattened_logits` must have the shape {expected}, got {logits.shape}.")
         logits = tf.reshape(logits, tf.shape(mask))
         if self.by_scatter:
             logits = _means(logits, circular_indices(mask))

@@ -71,12 +71,8 @@ class TableScorer(FeatureScorer):
             return {"feature_names": names, "missing_values": True}
         specs = self.table_features.example_feature_spec
         context = {name: specs.pop(name) for name in self.query_columns}
-        return {
-            "example_feature_spec": specs,
-            "context_feature_spec": context or None,
-            "mask_feature_name": "mask",
-            "missing_values": True,
-        }
+        options = {"mask_feature_name": "mask", "missing_values": True}
+        return {"example_feature_spec": specs, "context_feature_spec": context or None, **options}
 
     @property
     def num_features(self) -> int:
@@ -109,9 +105,8 @@ class TableScorer(FeatureScorer):
             raw = self._of_documents(inputs)
         features = self.table_features(raw, list_mask=mask)
         mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
-        features = tf.where(
-            tf.expand_dims(mask, -1), features, 0.0
-        )  # a slice of booleans is none of LiteRT's operations
+        # A slice of booleans is none of LiteRT's operations.
+        features = tf.where(tf.expand_dims(mask, -1), features, 0.0)
         return self.scorer({"features": features, "mask": mask}, training=training)
 
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class SelectedEpoch(ExactValidation):
       by_batch: The metric by epoch and batch.
     """
 
+    _of_state = (*ExactValidation._of_state, "by_batch")
+
     def __init__(
         self, dataset: tf.data.Dataset, metric: tf.keras.metrics.Metric, evaluation: Evaluation, **options: Any
     ) -> None:
@@ -77,15 +79,6 @@ class SelectedEpoch(ExactValidation):
         values, by_batch = self.evaluation.run_by_batch(self._batches, self._shared, self._metric)
         self.by_batch.append(by_batch)
         return values
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns the state that a resumed training run needs, as JSON values."""
-        return {**super().get_state(), "by_batch": self.by_batch}
-
-    def set_state(self, state: dict[str, Any], model: tf.keras.Model) -> None:
-        """Restores the state of an earlier run."""
-        super().set_state(state, model)
-        self.by_batch = state["by_batch"]
 
     def restore_best(self, model: tf.keras.Model) -> None:
         """Sets the weights of the trained model to those after the selected epoch."""

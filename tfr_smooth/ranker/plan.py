@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -15,6 +16,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, data, losses, metrics, models
 from tfr_smooth._estimator import check_shared, digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
+from tfr_smooth.evaluation.trec import parted
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.ranker.epochs import SelectedEpoch
@@ -24,13 +26,13 @@ from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
 # Keras metrics of trec_eval's measures, by the name without the cutoff.
-_MEASURES = {
-    "ndcg": lambda topn: metrics.NDCGMetric(topn=topn, gain="linear"),
-    "map": lambda topn: metrics.MeanAveragePrecisionMetric(topn=topn),
-    "recip_rank": lambda topn: metrics.MRRMetric(topn=topn),
-    "P": lambda topn: metrics.PrecisionMetric(topn=topn),
+_MEASURES: dict[str, Callable[..., tf.keras.metrics.Metric]] = {
+    "ndcg": functools.partial(metrics.NDCGMetric, gain="linear"),
+    "map": metrics.MeanAveragePrecisionMetric,
+    "recip_rank": metrics.MRRMetric,
+    "P": metrics.PrecisionMetric,
 }
-_WITH_CUTOFF = re.compile(r"(ndcg)_cut_([1-9]\d*)|(P|recip_rank)_([1-9]\d*)")
+_SELECTING = re.compile(r"ndcg|map|recip_rank|(ndcg_cut|P|recip_rank)_[1-9][0-9]*")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -45,12 +47,11 @@ def _selected_metric(select_by: Any) -> tf.keras.metrics.Metric | None:
     """Returns the metric of the measure that selects the epoch; None for "smooth", "last" and "ndcg"."""
     if select_by in ("smooth", "last", "ndcg"):
         return None
-    found = _WITH_CUTOFF.fullmatch(str(select_by))
-    name, topn = (found[1] or found[3], int(found[2] or found[4])) if found else (select_by, None)
-    if name not in _MEASURES or (name == "P" and topn is None):
+    if not _SELECTING.fullmatch(str(select_by)):
         expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank', 'recip_rank_K' or 'P_K'"
         raise ValueError(f"`select_by` must be {expected}, got {select_by!r}.")
-    return _MEASURES[name](topn)
+    measure, topn = parted(select_by)
+    return _MEASURES[measure.removesuffix("_cut")](topn=topn)
 
 
 class Trained(NamedTuple):
@@ -123,11 +124,6 @@ class TrainingPlan:
         checked_arguments(**self._of_scorer())
 
     @property
-    def chooses_epochs(self) -> bool:
-        """Whether the number of epochs follows from the data, without validation queries."""
-        return self._params["epochs"] is None and self._params["select_by"] != "last"
-
-    @property
     def scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
         return self._params["normalization"] == "min_max" or self._params["network"] is not None
@@ -163,12 +159,6 @@ class TrainingPlan:
 
     def _of_scorer(self) -> dict[str, Any]:
         return {name: self._params[name] for name in _OF_SCORER}
-
-    def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
-        rate, decay = self._params["learning_rate"], self._params["weight_decay"]
-        optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
-        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
-        return optimizer
 
     def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
         """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
@@ -211,7 +201,10 @@ class TrainingPlan:
             loss = self._loss_of_one_label()
             self._softmax_first = softmax_first_loss(loss, self._params["softmax_epochs"])
             model = self.make_scorer(layer)
-            model.compile(optimizer=self._make_optimizer(), loss=self._of_labels(self._softmax_first or loss))
+            rate, decay = self._params["learning_rate"], self._params["weight_decay"]
+            optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
+            optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
+            model.compile(optimizer=optimizer, loss=self._of_labels(self._softmax_first or loss))
         return Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)])
 
     def run(
@@ -266,13 +259,9 @@ class TrainingPlan:
             else:
                 copy = type(metric).from_config(metric.get_config())
                 validation = SelectedEpoch(valid, copy, evaluation, **options)
-        schedule = SoftmaxFirst(
-            p["learning_rate"],
-            epochs=self.epochs,
-            loss=self._softmax_first,
-            softmax_epochs=number_of_epochs(p["softmax_epochs"], self.epochs),
-            constant=p["schedule"] == "constant",
-        )
+        first = number_of_epochs(p["softmax_epochs"], self.epochs)
+        stages: dict[str, Any] = {"epochs": self.epochs, "softmax_epochs": first, "loss": self._softmax_first}
+        schedule = SoftmaxFirst(p["learning_rate"], constant=p["schedule"] == "constant", **stages)
         history = train(
             model,
             dataset_fn,

@@ -242,8 +242,8 @@ class Ranker(ExplainableRanker):
             schema = init_model._schema
         plan = self._make_plan(schema, len(training_queries))
         check_training(documents, X, plan.make_loss())
-        chooses = None
-        if validation is None and held_out is None and init_model is None and plan.chooses_epochs:
+        chooses, is_fixed = None, p["epochs"] is not None or p["select_by"] == "last"
+        if validation is None and held_out is None and init_model is None and not is_fixed:
             chooses = hold_out(documents, p["seed"])
             training_queries, held_out = chooses or (training_queries, None)
         if init_model is None:

@@ -13,12 +13,7 @@ _PART = 2**21
 
 
 def catalog_loss(
-    loss: RankingLoss,
-    users: tf.Tensor,
-    items: tf.Tensor,
-    relevant: tf.Tensor,
-    weights: tf.Tensor,
-    offsets: tf.Tensor,
+    loss: RankingLoss, users: tf.Tensor, items: tf.Tensor, relevant: tf.Tensor, weights: tf.Tensor, offsets: tf.Tensor
 ) -> tf.Tensor:
     """Returns the mean loss of lists of all items, each with one relevant item.
 

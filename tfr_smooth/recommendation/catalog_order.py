@@ -235,10 +235,8 @@ class CatalogOrder:
         expected = len(users), len(self._rank)
         scores = np.asarray(scores)
         if scores.shape != expected or scores.dtype.kind not in "biuf":
-            raise ValueError(
-                f"`scorer` must return numbers [users, items] of shape {expected}, got {scores.dtype} of shape"
-                f" {scores.shape}."
-            )
+            got = f"{scores.dtype} of shape {scores.shape}"
+            raise ValueError(f"`scorer` must return numbers [users, items] of shape {expected}, got {got}.")
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32, copy=False)
         finite = np.isfinite(scores).all(axis=1)

@@ -8,20 +8,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tfr_smooth.evaluation.trec import Estimate, checked_measures, estimate
+from tfr_smooth.evaluation.trec import Estimate, checked_measures, estimate, parted
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
 from tfr_smooth.recommendation.ids import named_pair
 from tfr_smooth.recommendation.interactions import Interactions, counted
 
-DEFAULT_MEASURES = (
-    "recall_20",
-    "ndcg_cut_10",
-    "ndcg_cut_20",
-    "ndcg_cut_100",
-    "success_20",
-    "map",
-    "coverage_20",
-)
+DEFAULT_MEASURES = ("recall_20", "ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_100", "success_20", "map", "coverage_20")
 _COVERAGE = re.compile(r"coverage_[1-9][0-9]{0,8}")
 
 
@@ -165,7 +157,7 @@ def evaluate(
         raise ValueError("`test` must have a user with items, got none.")
 
     order = CatalogOrder(test.item_ids)
-    depths = {name: min(_cutoff(name), test.num_items) for name in [*names, *coverage]}
+    depths = {name: min(parted(name)[1] or test.num_items, test.num_items) for name in [*names, *coverage]}
     depth = max(depths.values())
     shown = {name: np.zeros(test.num_items, bool) for name in coverage}
     counts = test.items_per_user[users]
@@ -202,15 +194,11 @@ def _check_disjoint(test: Interactions, seen: Interactions) -> None:
         raise ValueError(f"`test` must have no pairs of `seen`, got {counted(both.nnz, 'pair')}, such as {pair}.")
 
 
-def _cutoff(name: str) -> int:
-    digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdigit() else 2**31
-
-
 def _values(name: str, ranks: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Returns a measure for each user, given the ascending ranks of the test items of each user, and their numbers."""
     starts = np.cumsum(counts) - counts
-    measure, k = name.rstrip("0123456789").rstrip("_"), _cutoff(name)
+    measure, cutoff = parted(name)
+    k = cutoff or 2**31
     if measure == "recip_rank":
         return np.where(ranks[starts] <= k, 1.0 / ranks[starts], 0.0)
     within = ranks <= (np.repeat(counts, counts) if measure == "Rprec" else k)
@@ -222,6 +210,6 @@ def _values(name: str, ranks: np.ndarray, counts: np.ndarray) -> np.ndarray:
         position = np.arange(1, len(ranks) + 1) - np.repeat(starts, counts)
         return np.add.reduceat(within * position / ranks, starts) / counts
     found = np.add.reduceat(within.astype(np.float64), starts)
-    return {"recall": found / counts, "Rprec": found / counts, "P": found / k, "success": np.minimum(found, 1.0)}[
-        measure
-    ]
+    if measure == "success":
+        return np.minimum(found, 1.0)
+    return found / (k if measure == "P" else counts)

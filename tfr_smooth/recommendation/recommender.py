@@ -466,12 +466,7 @@ class Recommender(Estimator):
         """
         self._fitted()
         catalog = self.interactions_.num_items
-        return servable.export(
-            path,
-            self.model_,
-            self.interactions_,
-            topn=min(_arguments.topn(topn) or catalog, catalog),
-            exclude_seen=_arguments.boolean("exclude_seen", exclude_seen),
-            version=version,
-            card=self._card(self._training().loss, card),
-        )
+        options: dict[str, Any] = {"topn": min(_arguments.topn(topn) or catalog, catalog), "version": version}
+        options["exclude_seen"] = _arguments.boolean("exclude_seen", exclude_seen)
+        card = self._card(self._training().loss, card)
+        return servable.export(path, self.model_, self.interactions_, card=card, **options)

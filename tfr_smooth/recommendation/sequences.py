@@ -45,14 +45,7 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     vectors_of: Callable[[tf.Tensor], tf.Tensor]
 
     def __init__(
-        self,
-        *,
-        size: int,
-        num_features: int,
-        blocks: int = 2,
-        dropout: float = 0.4,
-        seed: int = 0,
-        **kwargs: Any,
+        self, *, size: int, num_features: int, blocks: int = 2, dropout: float = 0.4, seed: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
         self.size, self.num_features, self.blocks, self.dropout, self.seed = size, num_features, blocks, dropout, seed

@@ -24,6 +24,7 @@ from tfr_smooth.recommendation.sequence_batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table, TableEncoder
 from tfr_smooth.recommendation.transitions import Transitions
+from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
@@ -132,7 +133,8 @@ class RecommenderTraining:
         if train.weights is not None and isinstance(optimized, measures.BinaryMeasure) and train.weights.min() < 1.0:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
-        transitions = self._transitions(train)
+        adds_chain = p["history_items"] is not None and p["transitions"]
+        transitions = MarkovChain().fit(train) if adds_chain else None  # whose scores are added to those of sequences
         with strategy.scope():
             model = self._model(train, transitions)
             if start is not None:
@@ -148,14 +150,8 @@ class RecommenderTraining:
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
-                measure = "ndcg_cut_20" if p["select_by"] == "last" else p["select_by"]
-                watched = training.Validation(
-                    functools.partial(_quality, train=train, validation=validation, measure=measure),
-                    monitor=measure,
-                    mode="last" if p["select_by"] == "last" else "max",
-                    path=None if folder is None else folder / "best.keras",
-                    patience=p["patience"],
-                )
+                quality = functools.partial(_quality, train=train, validation=validation)
+                watched = selecting(p, "ndcg_cut_20", quality, folder)
             batches, steps = self._batches(model, train, prefix, loss, number)
             logs = training.train(
                 model,
@@ -191,11 +187,6 @@ class RecommenderTraining:
         if tables["users"] is not None and self._params["history_items"] is not None:
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return encoders
-
-    def _transitions(self, train: Interactions) -> MarkovChain | None:
-        """Returns the chain whose scores are added to those of sequences; None for none."""
-        is_used = self._params["history_items"] is not None and self._params["transitions"]
-        return MarkovChain().fit(train) if is_used else None
 
     def _model(self, train: Interactions, transitions: MarkovChain | None) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
@@ -238,16 +229,13 @@ class RecommenderTraining:
                     lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
                 )
             dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset if prefix else dataset.map(_without_offsets)
+            # Offsets are for sums over items, not for their ranks.
+            without_offsets = lambda inputs, labels: ({**inputs, "offsets": tf.zeros_like(labels)}, labels)  # noqa: E731
+            return dataset if prefix else dataset.map(without_offsets)
 
         return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
 
 
-def _quality(model: CatalogFactors, *, train: Interactions, validation: Interactions, measure: str) -> dict[str, float]:
+def _quality(model: CatalogFactors, measure: str, *, train: Interactions, validation: Interactions) -> float:
     model = model.without_graph() if isinstance(model, PropagatedFactors) else model
-    return {measure: evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean}
-
-
-def _without_offsets(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
-    """Offsets are for sums over items, not for their ranks."""
-    return {**inputs, "offsets": tf.zeros_like(labels)}, labels
+    return evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean

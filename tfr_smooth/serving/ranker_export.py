@@ -117,24 +117,16 @@ def export_ranker(
         inputs = _dense_inputs(num_features, feature_names, missing_values)
     else:
         _check_not_given("with", num_features=num_features, feature_names=feature_names)
-        inputs = RankerInputs(
-            example_feature_spec=example_feature_spec,
-            context_feature_spec=context_feature_spec,
-            mask_feature_name=mask_feature_name,
-            missing_values=missing_values,
-        )
+        specs: dict[str, Any] = {"example_feature_spec": example_feature_spec}
+        specs["context_feature_spec"] = context_feature_spec
+        inputs = RankerInputs(**specs, mask_feature_name=mask_feature_name, missing_values=missing_values)
     sizes = warmup.checked_list_sizes(warmup_list_sizes)
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict"])
     if inputs.takes_tensors:
         call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
-    servable, signatures = make_servable(
-        model,
-        inputs,
-        topn=None if topn is None else _arguments.integer("topn", topn, least=1),
-        rank_by=rank_by,
-        serving_default=serving_default,
-    )
+    topn = None if topn is None else _arguments.integer("topn", topn, least=1)
+    servable, signatures = make_servable(model, inputs, topn=topn, rank_by=rank_by, serving_default=serving_default)
     requests = list(warmup.make_requests(inputs, signatures, sizes)) if sizes else []
 
     renamed = {argument: name for name, argument in inputs.arguments.items() if argument != name}
@@ -150,7 +142,13 @@ def export_ranker(
         model_card.write(
             folder,
             card or {},
-            model=_describe_model(model, number),
+            model={
+                "class": type(model).__name__,
+                "name": model.name,
+                "version": number,
+                "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "parameters": int(model.count_params()),
+            },
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
             signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
@@ -190,13 +188,3 @@ def call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
         given = ", ".join(f"{name!r} {values.shape}" for name, values in features.items())
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise ValueError(f"`model` must take a dict of {given}, got {reason}.{hint}".replace("..", ".")) from error
-
-
-def _describe_model(model: tf.keras.Model, version: int) -> dict[str, Any]:
-    return {
-        "class": type(model).__name__,
-        "name": model.name,
-        "version": version,
-        "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "parameters": int(model.count_params()),
-    }

@@ -173,29 +173,16 @@ class RankerInputs:
         Args:
           columns: The table columns that the features of these names are.
         """
-        described: list[dict[str, Any]]
-        if self.columns is not None:
-            described = [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
-        else:
-            described = [
-                {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
-                for owner, specs in (("list", self.context), ("document", self.examples))
-                for name, spec in specs.items()
-            ]
-        by_name = {column.name: column for column in columns}
-        if {feature["name"] for feature in described} != set(by_name):
-            return described
-        features = {feature["name"]: feature for feature in described}
-        return [
-            {
-                **features[name],
-                "kind": column.kind,
-                "option": column.option,
-                "trained": column.type,
-                "values": column.description,
-            }
-            for name, column in by_name.items()
-        ]
+        described: dict[str, dict[str, Any]] = {
+            name: {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
+            for owner, specs in zip(("list", "document"), self.proto_specs(), strict=True)
+            for name, spec in specs.items()
+        }
+        known = {column.name: column for column in columns}
+        for name, column in known.items() if known.keys() == described.keys() else ():
+            values = {"kind": column.kind, "option": column.option, "trained": column.type}
+            described[name] = {**described.pop(name), **values, "values": column.description}  # in their order
+        return [*described.values()]
 
 
 def _checked_spec(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,7 @@ _RANK_OUTPUTS = ("scores", "valid", "order", "topn", "topn_scores")
 
 
 def make_servable(
-    model: tf.keras.Model,
-    inputs: RankerInputs,
-    *,
-    topn: int | None,
-    rank_by: str | None,
-    serving_default: str | None,
+    model: tf.keras.Model, inputs: RankerInputs, *, topn: int | None, rank_by: str | None, serving_default: str | None
 ) -> tuple[tf.Module, dict[str, str]]:
     """Wraps the model in tensor functions without Keras.
 
@@ -51,10 +46,8 @@ def make_servable(
         scores, _ = score(*inputs.parse_lists(tf.ensure_shape(serialized_lists, [None])))
         return {name or tf.saved_model.PREDICT_OUTPUTS: values for name, values in scores.items()}
 
-    functions = {
-        **(_tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}),
-        "predict": tf.function(predict, [serialized]),
-    }
+    functions = _tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}
+    functions["predict"] = tf.function(predict, [serialized])
     defaults = [name for name in functions if name != "rank"]
     if serving_default is not None and serving_default not in defaults:
         expected = "one of " + ", ".join(map(repr, defaults))
@@ -115,11 +108,8 @@ def _tensor_functions(
         mask = _full_mask(mask, _list_shape(features, inputs))
         scores, valid = score(features, mask)
         by = scores[_order_by(scores, rank_by)]
-        return {
-            **{name or "scores": values for name, values in scores.items()},
-            "valid": valid,
-            **_order(by, mask, topn),
-        }
+        named = {name or "scores": values for name, values in scores.items()}
+        return {**named, "valid": valid, **_order(by, mask, topn)}
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
         # Separate arguments allow the call `loaded.rank(features)` in Python.
@@ -170,11 +160,8 @@ def _order(scores: tf.Tensor, mask: tf.Tensor, topn: int | None) -> Tensors:
     missing = [[0, 0], [0, tf.maximum(topn - width, 0)]]
     best = tf.pad(order[:, :topn], missing, constant_values=-1)
     best_scores = tf.pad(ordered[:, :topn], missing, constant_values=PADDING_SCORE)
-    return {
-        "order": order,
-        "topn": tf.ensure_shape(best, [None, topn]),
-        "topn_scores": tf.ensure_shape(best_scores, [None, topn]),
-    }
+    best, best_scores = (tf.ensure_shape(each, [None, topn]) for each in (best, best_scores))
+    return {"order": order, "topn": best, "topn_scores": best_scores}
 
 
 @plain

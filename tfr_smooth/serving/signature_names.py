@@ -38,14 +38,9 @@ def rename_inputs(folder: str | os.PathLike[str], names: Mapping[str, str]) -> N
 def describe(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the types and shapes of the inputs and outputs of each signature of a SavedModel, by name."""
     (graph,) = _read(folder).meta_graphs
-    return {
-        name: {
-            "inputs": _tensors(graph.signature_def[name].inputs),
-            "outputs": _tensors(graph.signature_def[name].outputs),
-        }
-        for name in sorted(graph.signature_def)
-        if not name.startswith("__")  # the initialization of tables
-    }
+    names = sorted(name for name in graph.signature_def if name[:2] != "__")  # the others initialize tables
+    found = ((name, graph.signature_def[name]) for name in names)
+    return {name: {"inputs": _tensors(of.inputs), "outputs": _tensors(of.outputs)} for name, of in found}
 
 
 def _tensors(tensors: Mapping[str, Any]) -> dict[str, str]:

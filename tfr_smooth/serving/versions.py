@@ -13,11 +13,6 @@ from tfr_smooth import _arguments, _files
 _MODEL = "saved_model.pb"
 
 
-def next_version(path: str | os.PathLike[str]) -> int:
-    """Returns the last version in a directory plus one; 1 if there is none."""
-    return max(_numbers(Path(path)), default=0) + 1
-
-
 def last(path: str | os.PathLike[str]) -> Path:
     """Returns the directory of the last version, or the given one if it is a version.
 
@@ -61,13 +56,12 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
     if "://" in os.fspath(path):
         raise ValueError(f"`path` must be a local directory (copy the finished version from there), got {path!r}.")
     if _files.is_pattern(path):
-        raise ValueError(
-            f"`path` must be without [ ] * ? \\, with which TensorFlow cannot load it, got {os.fspath(path)!r}."
-        )
+        expected = "without [ ] * ? \\, with which TensorFlow cannot load it"
+        raise ValueError(f"`path` must be {expected}, got {os.fspath(path)!r}.")
     if version is not None:
         _arguments.integer("version", version, least=1)
     while True:
-        number = next_version(path) if version is None else version
+        number = max(_numbers(Path(path)), default=0) + 1 if version is None else version
         target = Path(path) / str(number)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,12 +4,4 @@ from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.text.text_ranker import TextRanker
 
-__all__ = [
-    "CrossEncoder",
-    "Encoder",
-    "LateInteraction",
-    "Reranker",
-    "SingleVector",
-    "TextRanker",
-    "load_encoder",
-]
+__all__ = ["CrossEncoder", "Encoder", "LateInteraction", "Reranker", "SingleVector", "TextRanker", "load_encoder"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, _keras
+from tfr_smooth import _arguments, _extras, _keras, _serialization
 from tfr_smooth.text import layout
 
 if not _keras.IS_KERAS_3:
@@ -237,14 +237,7 @@ class Encoder(tf.keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "backbone": tf.keras.utils.serialize_keras_object(self.backbone),
-            "tokenizer": tf.keras.utils.serialize_keras_object(self.tokenizer),
-            "frozen_layers": self.frozen_layers,
-            "activation": self.activation,
-            "pooling": self.pooling,
-        }
+        return {**super().get_config(), **_serialization.arguments_of(self)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Encoder:

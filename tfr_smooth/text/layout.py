@@ -31,9 +31,8 @@ def special_tokens(tokenizer: Any) -> SpecialTokens:
     """Returns the special tokens of a KerasHub tokenizer, laid out as by the preprocessor of its model."""
     pad, start, end = (getattr(tokenizer, f"{name}_token_id", None) for name in ("pad", "start", "end"))
     if pad is None or start is None or end is None:
-        raise ValueError(
-            f"`tokenizer` must be a KerasHub tokenizer with pad, start and end tokens, got {type(tokenizer).__name__}."
-        )
+        expected = "a KerasHub tokenizer with pad, start and end tokens"
+        raise ValueError(f"`tokenizer` must be {expected}, got {type(tokenizer).__name__}.")
     with _extras.needed("keras-hub", extra="text", by="A tokenizer"):
         import keras_hub
     between = (end,)

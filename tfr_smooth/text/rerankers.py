@@ -155,12 +155,8 @@ class Reranker(tf.keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {
-            "name": self.name,
-            "encoder": self.encoder.get_config(),
-            "micro_batches": self.micro_batches,
-            "head_rate": self.head_rate,
-        }
+        own = {"micro_batches": self.micro_batches, "head_rate": self.head_rate}
+        return {"name": self.name, "encoder": self.encoder.get_config(), **own}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Reranker:

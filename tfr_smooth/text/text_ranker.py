@@ -34,6 +34,7 @@ from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.text.training_lists import TrainingLists
 from tfr_smooth.training.softmax_first import number_of_epochs, softmax_first_loss
+from tfr_smooth.training.validation import selecting
 
 _MODELS = {"cross": CrossEncoder, "late": LateInteraction, "single": SingleVector}
 _SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
@@ -257,16 +258,10 @@ class TextRanker(Estimator):
     def _validation(
         self, encoder: Encoder, lists: Lists, cache: str | os.PathLike[str], folder: Path | None
     ) -> training.Validation:
-        inputs, select_by = self._inputs(encoder, *text_lists.texts_of(lists)), self._params["select_by"]
+        inputs = self._inputs(encoder, *text_lists.texts_of(lists))
         inputs.freeze(cache)
-        measure = "ndcg" if select_by == "last" else select_by
-        return training.Validation(
-            lambda current: {measure: evaluated(lists, inputs.scores(current), [measure])[measure].mean},
-            monitor=measure,
-            mode="last" if select_by == "last" else "max",
-            path=None if folder is None else folder / "best.keras",
-            patience=self._params["patience"],
-        )
+        value = lambda model, measure: evaluated(lists, inputs.scores(model), [measure])[measure].mean  # noqa: E731
+        return selecting(self._params, "ndcg", value, folder)
 
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""

@@ -40,10 +40,8 @@ class TrainingLists:
             if is_good.any() and not is_good.all():
                 self._pools.append((places[is_good], places[~is_good]))
         if not self._pools:
-            raise ValueError(
-                "`X` must have a query with a relevant and a non-relevant document, got none among "
-                f"{len(lists)} queries."
-            )
+            expected = "a query with a relevant and a non-relevant document"
+            raise ValueError(f"`X` must have {expected}, got none among {len(lists)} queries.")
 
     def __len__(self) -> int:
         """The number of lists per epoch."""
@@ -58,14 +56,12 @@ class TrainingLists:
         random = np.random.RandomState([self._seed, number])
         order = list(range(len(self)))
         random.shuffle(order)
-        return [
-            [
-                place
-                for pool, size in zip(self._pools[query], self._sizes, strict=True)
-                for place in random.choice(pool, min(size, len(pool)), replace=False).tolist()
-            ]
-            for query in order
-        ]
+        lists = []
+        for query in order:
+            pools = zip(self._pools[query], self._sizes, strict=True)
+            drawn = [random.choice(pool, min(size, len(pool)), replace=False) for pool, size in pools]
+            lists.append(np.concatenate(drawn).tolist())
+        return lists
 
     def dataset(self, inputs: Inputs, *, batch_size: int, epochs: range) -> tf.data.Dataset:
         """Returns a dataset of the batches of several epochs.

@@ -7,18 +7,14 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import keras_ranking, metrics
+from tfr_smooth import _lookup, keras_ranking, metrics
 
 # Prefix of TF-Ranking's metrics: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
 
 
 def get(
-    loss: str,
-    reduction: str = "auto",
-    lambda_weight: Any = None,
-    name: str | None = None,
-    **kwargs: Any,
+    loss: str, reduction: str = "auto", lambda_weight: Any = None, name: str | None = None, **kwargs: Any
 ) -> tf.keras.losses.Loss:
     """Creates a loss of either library, as a drop-in replacement for `tfr.keras.losses.get`.
 
@@ -74,10 +70,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     """
     if not metric.startswith(TFR_PREFIX):
         return metrics.get(metric, name=name, **kwargs)
-    key, has_cutoff, topn = metric.removeprefix(TFR_PREFIX).partition("@")
-    if has_cutoff:
-        if not topn.isdecimal() or "topn" in kwargs:
-            raise ValueError(f"`metric` must be a name, or NAME@K without `topn`, got {metric!r}.")
-        kwargs["topn"] = int(topn)
-    cutoff = f"_{kwargs['topn']}" if kwargs.get("topn") else ""
-    return tfr.keras.metrics.get(key, name=name or key + cutoff, **kwargs)
+    key, options = _lookup.with_cutoff("metric", metric, kwargs)
+    key = key.removeprefix(TFR_PREFIX)
+    cutoff = f"_{options['topn']}" if options.get("topn") else ""
+    return tfr.keras.metrics.get(key, name=name or key + cutoff, **options)

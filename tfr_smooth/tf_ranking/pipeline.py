@@ -52,10 +52,8 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
         if isinstance(self.loss, dict):
             for task, arguments in (self.loss_kwargs or {}).items():
                 if task not in self.loss or not isinstance(arguments, dict):
-                    raise ValueError(
-                        f"`loss_kwargs` must be a dict of the tasks {sorted(self.loss)} to dicts, "
-                        f"got {task!r}: {arguments!r}."
-                    )
+                    expected = f"a dict of the tasks {sorted(self.loss)} to dicts"
+                    raise ValueError(f"`loss_kwargs` must be {expected}, got {task!r}: {arguments!r}.")
 
 
 class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):

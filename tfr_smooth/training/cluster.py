@@ -72,10 +72,8 @@ def check_readable(model: tf.keras.Model) -> None:
         return
     for variable in _keras.tensorflow_variables(model.variables):
         if variable.synchronization == tf.VariableSynchronization.ON_READ:
-            raise ValueError(
-                "`model` must be loaded from its file, outside the strategy's scope: a single worker cannot read "
-                f"variables such as {variable.name!r}."
-            )
+            reason = f"a single worker cannot read variables such as {variable.name!r}"
+            raise ValueError(f"`model` must be loaded from its file, outside the strategy's scope: {reason}.")
 
 
 @contextlib.contextmanager

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
-
 
 @contextlib.contextmanager
 def deferred_interrupts() -> Iterator[Callable[[], None]]:
@@ -41,24 +39,3 @@ def deferred_interrupts() -> Iterator[Callable[[], None]]:
         check()
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-class InterruptCheck(tf.keras.callbacks.Callback):
-    """Calls a function after each step of a training run.
-
-    Args:
-      check: The function.
-    """
-
-    def __init__(self, check: Callable[[], None]) -> None:
-        super().__init__()
-        self._supports_tf_logs = True  # as in `ProgressLog`
-        self._check = check
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Called by Keras."""
-        self._check()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Called by Keras."""
-        self._check()

@@ -47,19 +47,13 @@ class ProgressLog(tf.keras.callbacks.Callback):
         super().__init__()
         self._supports_tf_logs = True  # Else Keras 2 waits for the logs of each step.
         self._path, self._verbose = path, _arguments.boolean("verbose", verbose)
-        self._rows: list[dict[str, Any]] | None = None
-        self._durations: list[float] = []
-        self._epoch = 0
-        self._start = self._shown = 0.0
-        self._has_compiled = False
-        self._is_terminal = False
-        self._line = ""  # the line of the last epoch, until it is printed
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
-        self._durations = []
-        self._rows = None
-        self._has_compiled = False
+        self._rows: list[dict[str, Any]] | None = None
+        self._durations: list[float] = []
+        self._shown, self._has_compiled = 0.0, False
+        self._line = ""  # the line of the last epoch, until it is printed
         self._is_terminal = self._verbose and sys.stdout.isatty()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:

@@ -107,9 +107,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             optimizer=_keras.tensorflow_variables(model.optimizer.variables),
             progress=self._progress,
         )
-        epochs = sorted(
-            {epoch for epoch, name in _checkpoints(self._directory) if name.endswith(".index")}, reverse=True
-        )
+        found = {epoch for epoch, name in _checkpoints(self._directory) if name.endswith(".index")}
+        epochs = sorted(found, reverse=True)
         # This also prevents the chief from writing before all workers have found the checkpoint.
         last = cluster.number_by_worker(self._strategy, max(epochs, default=0))
         if len(set(last)) > 1:
@@ -149,9 +148,9 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             if self._settings.get(name) != settings.get(name)
         )
         if differences:
+            expected = f"match the training in {self._directory}"
             raise ValueError(
-                f"`settings` must match the training in {self._directory}, got {differences}. Use another directory "
-                "for another training."
+                f"`settings` must {expected}, got {differences}. Use another directory for another training."
             )
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

@@ -125,9 +125,8 @@ def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> I
         lengths = [(len(ours), len(each)) for ours, each in itertools.zip_longest(by_query, found, fillvalue=())]
         if any(ours != each and not (is_ragged and ours > each) for ours, each in lengths):
             expected = f"{len(found)} lists of up to {max(map(len, found), default=0)}"
-            raise ValueError(
-                f"`model` must return a score for each document, {expected}, got shape {tuple(scores.shape)}."
-            )
+            got = f"shape {tuple(scores.shape)}"
+            raise ValueError(f"`model` must return a score for each document, {expected}, got {got}.")
     doc_ids = _lists("`doc_id`", inputs["doc_id"]) if "doc_id" in inputs else None
     query_ids = _query_ids(inputs, len(masks))
     for row, (mask, its_labels) in enumerate(zip(masks, by_label, strict=True)):

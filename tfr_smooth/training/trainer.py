@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _files
 from tfr_smooth.training import cluster
-from tfr_smooth.training.interrupts import InterruptCheck, deferred_interrupts
+from tfr_smooth.training.interrupts import deferred_interrupts
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.validation import Validation
@@ -85,6 +85,9 @@ def train(
         if not finished and prepare is not None:
             prepare()
         check()
+        hooks = dict.fromkeys(("on_train_batch_end", "on_epoch_end"), lambda number, logs: check())
+        interrupts = tf.keras.callbacks.LambdaCallback(**hooks)
+        interrupts._supports_tf_logs = True  # as in `ProgressLog`
         if finished < epochs and not (validation is not None and validation.stopped):
             if steps_per_epoch is None:  # Keras does not know the size of all datasets.
                 stack.enter_context(warnings.catch_warnings())
@@ -96,7 +99,7 @@ def train(
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
                 verbose=0,
-                callbacks=[*used, history, ProgressLog(log, verbose=verbose), InterruptCheck(check)],
+                callbacks=[*used, history, ProgressLog(log, verbose=verbose), interrupts],
             )
     if validation is not None:
         if verbose and validation.stopped:

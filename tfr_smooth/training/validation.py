@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class Validation(tf.keras.callbacks.Callback):
       >>> validation.best_epoch, validation.history["val_ndcg"]
       (1, [0.5, 0.5, 0.5])
     """
+
+    _of_state: tuple[str, ...] = ("best_epoch", "best_value", "stopped", "history")
 
     def __init__(
         self,
@@ -109,12 +112,7 @@ class Validation(tf.keras.callbacks.Callback):
         Returns:
           JSON-serializable values.
         """
-        return {
-            "best_epoch": self.best_epoch,
-            "best_value": self.best_value,
-            "stopped": self.stopped,
-            "history": self.history,
-        }
+        return {name: getattr(self, name) for name in self._of_state}
 
     def set_state(self, state: dict[str, Any], model: tf.keras.Model) -> None:
         """Restores the state of an earlier run.
@@ -126,8 +124,7 @@ class Validation(tf.keras.callbacks.Callback):
         Raises:
           ValueError: If the file of the best model is missing or damaged.
         """
-        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
-        self.stopped, self.history = state["stopped"], state["history"]
+        self.__dict__.update({name: state[name] for name in self._of_state})
         if self._path is None or self.best_epoch is None:
             return
         try:
@@ -147,6 +144,22 @@ class Validation(tf.keras.callbacks.Callback):
         """
         if self.best_weights is not None:
             model.set_weights(self.best_weights)
+
+
+def selecting(
+    params: Mapping[str, Any], unselected: str, value: Callable[[tf.keras.Model, str], float], folder: Path | None
+) -> Validation:
+    """Returns the validation of an estimator by one measure.
+
+    Args:
+      params: The arguments of the estimator, with `select_by` and `patience`.
+      unselected: The measure to show if `select_by` is "last".
+      value: A function from the model and the name of the measure to its value.
+      folder: The directory of `best.keras`, or None.
+    """
+    measure, mode = (unselected, "last") if params["select_by"] == "last" else (params["select_by"], "max")
+    options: dict[str, Any] = {"mode": mode, "patience": params["patience"], "path": folder and folder / "best.keras"}
+    return Validation(lambda model: {measure: value(model, measure)}, monitor=measure, **options)
 
 
 class Evaluation:

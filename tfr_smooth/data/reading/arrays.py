@@ -165,9 +165,8 @@ def _by_label(argument: str, values: Any, rows: int, names: Any) -> dict[str, np
     array = np.asarray(values)
     count = len(names) if names else array.shape[-1]
     if array.shape != (rows, count):
-        raise ValueError(
-            f"`{argument}` must have one value per row and label, shape {(rows, count)}, got {array.shape}."
-        )
+        expected = f"one value per row and label, shape {(rows, count)}"
+        raise ValueError(f"`{argument}` must have {expected}, got {array.shape}.")
     return dict(zip(names or [f"label_{number}" for number in range(1, count + 1)], array.T, strict=True))
 
 

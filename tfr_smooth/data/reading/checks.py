@@ -56,10 +56,8 @@ def is_dense(table: pa.Table) -> bool:
 def as_arrow(table: Any) -> pa.Table:
     """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
     if not is_table(table):
-        raise ValueError(
-            "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`, "
-            f"got {type(table).__name__}."
-        )
+        expected = "be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`"
+        raise ValueError(f"`table` must {expected}, got {type(table).__name__}.")
     if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
         raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
     if hasattr(table, "iloc"):

@@ -117,9 +117,8 @@ def _check_depth(content: bytes, path: str, first: int) -> None:
     if depth(content) > _DEEPEST:
         for number, line in enumerate(content.splitlines(), first):
             if depth(line) > _DEEPEST:
-                raise ValueError(
-                    f"{path}:{number}: expected values and lists, got more than {_DEEPEST} nested brackets"
-                )
+                got = f"more than {_DEEPEST} nested brackets"
+                raise ValueError(f"{path}:{number}: expected values and lists, got {got}")
 
 
 def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -142,9 +142,8 @@ def read_split(
             raise ValueError(f"`{part}` must have a label above 0, got 0 for all {summary.documents} documents.")
         if part != "train" and not (summary.whole_labels and summary.highest_label <= _MAX_LABEL):
             kind = f"labels up to {summary.highest_label:g}" if summary.whole_labels else "fractional labels"
-            raise ValueError(
-                f"`{part}` must have labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval, got {kind}."
-            )
+            expected = f"labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval"
+            raise ValueError(f"`{part}` must have {expected}, got {kind}.")
     return parts
 
 
@@ -203,10 +202,8 @@ def write_letor(lists: Lists, path: str | os.PathLike[str]) -> None:
       '1 qid:a 1:0.1 2:2\n0 qid:a 1:0.2 2:0\n'
     """
     if lists.roles.features != (DENSE,) or len(lists.roles.labels) > 1:
-        raise ValueError(
-            f"`write_letor` must have one column {DENSE!r} and at most one label, "
-            f"got the columns {lists.roles.columns}."
-        )
+        expected = f"one column {DENSE!r} and at most one label"
+        raise ValueError(f"`write_letor` must have {expected}, got the columns {lists.roles.columns}.")
     ids = [str(query_id) for query_id in lists.query_ids.to_pylist()]
     with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
         for line in _lines(lists, ids):

@@ -199,9 +199,8 @@ def _sizes_beside(path: str) -> str | None:
     if not files or _has_query_ids(path):
         return None
     if len(files) > 1:
-        raise ValueError(
-            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {files}."
-        )
+        expected = f"the file of query sizes of {path}"
+        raise ValueError(f"`group_sizes` must name {expected}, got None and the candidates {files}.")
     return files[0]
 
 

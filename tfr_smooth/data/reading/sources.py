@@ -20,11 +20,7 @@ _ALTERNATIVES = (("qid", "group", "query"), ("y", "label"), ("sample_weight", "w
 
 
 def read_documents(
-    X: Any,
-    given: Mapping[str, Any],
-    *,
-    needs: Sequence[str] = ("label", "query"),
-    **names: Any,
+    X: Any, given: Mapping[str, Any], *, needs: Sequence[str] = ("label", "query"), **names: Any
 ) -> Lists:
     """Returns the lists of what an estimator takes, with each value checked once.
 

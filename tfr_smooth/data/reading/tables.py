@@ -12,13 +12,7 @@ from tfr_smooth.data.reading import checks
 from tfr_smooth.data.roles import RoleNames, Roles
 
 
-def from_table(
-    table: Any,
-    *,
-    query: str,
-    stack: bool = False,
-    **roles: Unpack[RoleNames],
-) -> Lists:
+def from_table(table: Any, *, query: str, stack: bool = False, **roles: Unpack[RoleNames]) -> Lists:
     """Returns the lists of a table with one row per document, in any order.
 
     Args:
