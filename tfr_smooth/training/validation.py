@@ -47,7 +47,7 @@ class Validation(tf.keras.callbacks.Callback):
       (1, [0.5, 0.5, 0.5])
     """
 
-    _of_state: tuple[str, ...] = ("best_epoch", "best_value", "stopped", "history")
+    _of_state: tuple[str, ...] = ("best_epoch", "best_value", "stopped", "history")  # that resuming needs
 
     def __init__(
         self,
