@@ -18,6 +18,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -69,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     command, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if argv is None:  # Unfinished files are removed then, too.
+        warnings.formatwarning = lambda message, *_: f"tfr-smooth: warning: {message}\n"
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if command in ("-h", "--help"):
@@ -164,6 +166,9 @@ def _train(arguments: Sequence[str]) -> None:
         raise ValueError(f"--model must end in '.keras', got {model!r}.")
     _check_folder("--model", Path(model))
     fit, reading, ids = _taken(given, cls.fit), Reading(**_taken(given, Reading)), _taken(given, *_readers(cls))
+    if cls is Ranker:  # The model knows their formats then.
+        dates = {name: kind for name, kind in reading.types.items() if kind.startswith("date:")}
+        given |= {"kinds": {**dates, **(given.get("kinds") or {})}} if dates else {}
     estimator = cls(**given)  # before files are read
     makers = {"init_model": cls.load, "strategy": training.get_strategy}
     fit |= {name: make(fit[name]) for name, make in makers.items() if name in fit}
@@ -267,7 +272,7 @@ def _scored(
 def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
     """Yields users with their items, scores and ranks."""
     name, options = given["user"], _taken(given, estimator.recommend)
-    table = read_table(given["table"], reading, [name])
+    table = read_table(given["table"], reading)
     users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
     for start in range(0, len(users), _USERS):
         some = users.slice(start, _USERS)
@@ -320,7 +325,7 @@ def _evaluate(arguments: Sequence[str]) -> None:
     given = _Parser("evaluate", estimator.evaluate, *readers, data.read_files).parsed(arguments)
     options = _taken(given, estimator.evaluate)
     reading, roles = _reading(estimator, given), given if readers else _roles(estimator)
-    ids = [roles[role] for role in ("query", "query_id", "user", "item") if roles.get(role) is not None]
+    ids = [roles[role] for role in ("query", "query_id") if roles.get(role) is not None]
     part = read_table(given["table"], reading, ids)
     for from_table in readers:
         part = from_table(part, **_taken(given, from_table))

@@ -136,6 +136,8 @@ def test_brackets_in_texts_of_many_lines_are_no_nesting(tmp_path):
 @pytest.mark.parametrize("options, message", [
     ({"types": {"x": "float"}}, r"`types\['x'\]` must be 'number', .* got 'float'"),
     ({"types": {"x": "number:%d"}}, r"`types\['x'\]` must be 'number'"),
+    ({"types": {"y": "text"}}, "`types` must be one of 'q', 'label', 'x', got 'y'"),
+    ({"types": {"x": "date:%Z"}}, r"`types\['x'\]` must be"),
     ({"types": ["x"]}, "`types` must be an instance of"),
     ({"nulls": "NA"}, "`nulls` must be a list of words, got 'NA'"),
     ({"delimiter": "::"}, "`delimiter` must be one character, got '::'"),

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import json
 import operator
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -214,15 +215,15 @@ def test_the_command_line_scores_like_predict_and_keeps_the_cells(fitted_flat, t
 
 
 SAME = {  # values of one column that are equal to those of the training, in other types
-    "item_id": [float, str, lambda value: f"{value}.0", decimal.Decimal, np.int64],
+    "item_id": [float, str, lambda value: f"{value}.0", decimal.Decimal, np.int64, lambda value: f" +{value:.10e}"],
     "long_id": [str, decimal.Decimal],
-    "new": [int, str, float],
-    "price": [str, decimal.Decimal],
+    "new": [int, str, float, lambda value: str(float(value))],
+    "price": [str, decimal.Decimal, lambda value: f" {value!r} ", lambda value: f"+{value:.17e}"],
     "stock": [str, float, decimal.Decimal],
-    "size": [str, decimal.Decimal, lambda value: f"{value:.3f}"],
+    "size": [str, decimal.Decimal, lambda value: f"{value:.3f}", lambda value: f"+{value:e}"],
     "day": [str, datetime.datetime.isoformat, lambda value: f"{value:%Y-%m-%dT%H:%M:%S}Z", pd.Timestamp],
     "german": [lambda value: datetime.datetime.strptime(value, "%d.%m.%Y")],
-    "tags": [lambda value: value.split("|"), lambda value: value.replace("|", "\u00a0|\u3000")],
+    "tags": [lambda value: value.split("|"), lambda value: value.replace("|", "\u00a0|\u3000"), "||{}".format],
     "likes": [lambda value: "|".join(map(str, value)), lambda value: [str(each) for each in value]],
 }
 
@@ -251,6 +252,8 @@ NOT_EQUAL = {  # values that have no equal one in the type of the training
     "words as numbers": ("price", ["cheap"] * ROWS, r"column 'price' must be numbers, got 'cheap' in row 0"),
     "hexadecimal digits": ("stock", ["0x10"] * ROWS, r"column 'stock' must be numbers, got '0x10' in row 0"),
     "yes as a boolean": ("new", ["yes"] * ROWS, r"column 'new' must be booleans: true and false, or 1 and 0"),
+    "an impossible date": ("german", ["31.02.2025"] * ROWS, r"column 'german' must be dates as '%d.%m.%Y'"),
+    "words as ids": ("item_id", ["abc"] * ROWS, r"column 'item_id' must be numbers, got 'abc' in row 0"),
     "another format": ("german", ["2024-12-24"] * ROWS, r"column 'german' must be dates as '%d.%m.%Y'"),
     "fractions as ids": ("item_id", [1.5] * ROWS, r"column 'item_id' must be integers as ids, got 1.5 in row 0"),
     "floats beyond 53 bits": ("item_id", [1e17] * ROWS, r"column 'item_id' must be ids, which double has only up to"),
@@ -274,3 +277,79 @@ def test_files_are_read_by_the_training_and_not_by_their_content(door, only, fit
     np.testing.assert_array_equal(ranker.predict(path), ranker.predict(frame(columns)))
     lists = data.read_files(path, **ROLES, types=ranker.types_, cache_dir=tmp_path)
     np.testing.assert_array_equal(ranker.predict(lists), ranker.predict(frame(columns)))
+
+
+def test_words_for_missing_numbers_are_missing_ids_as_in_training(tmp_path):
+    """A CSV file whose ids of whole numbers have gaps: in `fit`, in `predict`, by types and in pandas."""
+    columns = {
+        **without_lists(COLUMNS),
+        "item_id": ["NA" if value is None else str(value) for value in COLUMNS["item_id"]],
+    }
+    path = comma_separated(columns, tmp_path)
+    ranker = tfr_smooth.Ranker(**SMALL).fit(path, **ROLES)
+    expected = ranker.predict(frame(without_lists(COLUMNS)))
+    lists = data.read_files(path, **ROLES, types=ranker.types_, cache_dir=tmp_path)
+    for X in (path, lists, frame(columns), pd.read_csv(path, dtype={"seller": str}, keep_default_na=False)):
+        np.testing.assert_array_equal(ranker.predict(X), expected)
+
+
+def test_singles_are_the_numbers_that_their_digits_say(tmp_path):
+    sizes = np.array([0.1, 0.2, 0.7, 1e-7], np.float32)[np.arange(ROWS) % 4]
+    table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "size": sizes})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    options = {**SMALL, "kinds": {"size": "category"}}
+    ranker = tfr_smooth.Ranker(**options).fit(table, **ROLES)
+    for X in (tmp_path / "table.csv", table.assign(size=[float(str(size)) for size in sizes])):
+        np.testing.assert_array_equal(ranker.predict(X), ranker.predict(table))
+
+
+def test_rank_returns_the_values_of_files_as_they_are(fitted_flat, tmp_path):
+    path = with_path(parquet.write_table, "table.parquet")(COLUMNS, tmp_path)
+    by_file, by_table = fitted_flat.rank(path), fitted_flat.rank(arrow(COLUMNS).to_pandas())
+    pd.testing.assert_frame_equal(by_file.drop(columns=["likes", "image"]), by_table.drop(columns=["likes", "image"]))
+
+
+PERMUTED = {
+    "evaluate": lambda ranker, X, y, qid: ranker.evaluate(X, y, qid=qid),
+    "calibrate": lambda ranker, X, y, qid: ranker.calibrate(X, y, qid=qid),
+    "predict": lambda ranker, X, y, qid: ranker.predict(X, qid=y),
+    "fit": lambda ranker, X, y, qid: tfr_smooth.Ranker(**SMALL).fit(X, y, qid=qid),
+    "validation": lambda ranker, X, y, qid: tfr_smooth.Ranker(**SMALL).fit(X, list(y), qid=qid, validation=(X, y, qid)),
+    "evaluate_rows": lambda ranker, X, y, qid: tfr_smooth.evaluation.evaluate_rows(y, X["price"].fillna(0), qid),
+}
+
+
+@pytest.mark.parametrize("name", PERMUTED)
+def test_an_index_of_another_order_is_refused(name, fitted_flat):
+    table = frame(without_lists(COLUMNS))
+    X, y = table.drop(columns=["label", "query"]), table["label"].sample(frac=1.0, random_state=0)
+    with pytest.raises(ValueError, match="must have the index of .*, got one of another order"):
+        PERMUTED[name](fitted_flat, X, y, table["query"])
+
+
+def test_a_query_that_is_a_level_of_the_index_is_named():
+    table = frame(without_lists(COLUMNS)).set_index("query")
+    with pytest.raises(ValueError, match=r"`query` must be a column, got 'query', a level of the index"):
+        tfr_smooth.Ranker(**SMALL).fit(table, **ROLES)
+
+
+def test_query_features_that_differ_within_a_list_are_refused_later_too():
+    table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "x": np.arange(ROWS) % 7})
+    table["age"] = table["query"] % 5
+    options = {"members": 1, "hidden": [8], "epochs": 1, "verbose": False}
+    ranker = tfr_smooth.Ranker(**options).fit(table, **ROLES, query_features=["age"])
+    assert ranker.predict(table).shape == (ROWS,)
+    with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query"):
+        ranker.predict(table.assign(age=np.arange(ROWS) % 3))
+
+
+def test_dates_in_two_columns_of_text_are_no_texts_to_compare():
+    days = pd.date_range("2024-01-01", periods=ROWS, freq="h")
+    for date_format in ("%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H:%M"):
+        texts = days.strftime(date_format)
+        table = pd.DataFrame({"query": np.arange(ROWS) // 5, "asked": np.repeat(texts[::5], 5), "answered": texts})
+        table["label"] = np.arange(ROWS) % 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # German dates are named with their format.
+            ranker = tfr_smooth.Ranker(**{**SMALL, "kinds": None}).fit(table, **ROLES)
+        assert ranker.features_.matches == () and "text" not in {column.kind for column in ranker.columns_}

@@ -296,7 +296,7 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     one = {"query": ["q"], "number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
     unseen = ranker.predict(pd.DataFrame(one))
     assert np.isfinite(unseen).all()
-    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["new"]})), unseen)
+    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["10"]})), unseen)
     missing = ranker.predict(pd.DataFrame({**{name: [None] for name in one}, "query": ["q"]}))
     np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": [None]})), missing)
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.data.column_values import is_text
-from tfr_smooth.data.reading.checks import Where, id_text, shown
-from tfr_smooth.data.reading.value_types import as_type
+from tfr_smooth.data.reading.checks import Where, id_text, number_text, shown
+from tfr_smooth.data.reading.value_types import as_type, numbers_as_text
 
 MOST_CODES = 64  # values of a set, or words and word pairs of a text
 _DECIMALS = r"^([+-]?\d+)\.0+$"
@@ -56,7 +56,8 @@ class SplitColumn(Column):
     def as_trained(self, where: Where, values: Any) -> Any:
         """Returns the values in the type of the training: numbers may be written with a fraction of zeros."""
         if self.type == "number":
-            return whole(values, r"(\.\d*[1-9])0+$") if is_text(values.type) else as_type(where, values, "number")
+            numbers = numbers_as_text(where, values) if is_text(values.type) else as_type(where, values, "number")
+            return number_text(numbers) if is_text(values.type) else numbers
         return as_type(where, values, "boolean" if self.type == "boolean" else self.reads)
 
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
@@ -68,15 +69,10 @@ class SplitColumn(Column):
         return DistinctValues.of(values, self.split)
 
 
-def whole(texts: Any, pattern: str = _DECIMALS) -> Any:
-    """Returns Arrow texts in which whole numbers have no decimals: "7.0" is the id 7 of a column with missing ids.
-
-    Args:
-      texts: The texts.
-      pattern: What is replaced by its first group.
-    """
-    has_decimals = pc.any(pc.match_substring_regex(texts, pattern)).as_py()
-    return pc.replace_substring_regex(texts, pattern, r"\1") if has_decimals else texts
+def whole(texts: Any) -> Any:
+    """Returns Arrow texts in which whole numbers have no decimals: "7.0" is the id 7 of a column with missing ids."""
+    has_decimals = pc.any(pc.match_substring_regex(texts, _DECIMALS)).as_py()
+    return pc.replace_substring_regex(texts, _DECIMALS, r"\1") if has_decimals else texts
 
 
 def whole_strings(values: tf.Tensor) -> tf.Tensor:

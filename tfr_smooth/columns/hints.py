@@ -15,6 +15,7 @@ _SAMPLED = 2**12  # rows
 _MOST, _SOME = 0.9, 0.1  # of the different texts, of which so many look like something
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
+_COMMAS = r"^[+-]?\d+(,\d+)?$"
 _FRACTION = r"[.,'%$€£¥]"
 _DATE = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
 _PARTS = r"^[^\s{0}]+(\s?[{0}]\s?[^\s{0}]+)*$"  # values without blanks, separated
@@ -41,16 +42,16 @@ def _hint(name: str, texts: Any) -> str:
     """Returns what different texts look like, and what to do; "" for nothing."""
     share = lambda pattern: pc.mean(pc.match_substring_regex(texts, pattern).cast(pa.int8())).as_py()  # noqa: E731
     first = texts[0].as_py()
-    if dates := [_DATE.match(text) for text in texts.to_pylist()]:
-        found = [date.groups() for date in dates if date]
-        if len(found) >= _MOST * len(dates):
-            return f"{name!r} looks like dates ({first!r}): pass kinds={{{name!r}: 'date:{_format(found)}'}}"
+    if date_format := date_format_of(texts):
+        return f"{name!r} looks like dates ({first!r}): pass kinds={{{name!r}: 'date:{date_format}'}}"
     plain = share(_PLAIN)
     if _MOST <= plain < 1.0 and len(texts) > 1 / (1 - _MOST):
         other = texts.filter(pc.invert(pc.match_substring_regex(texts, _PLAIN)))[0].as_py()
         return f"{name!r} has numbers and {other!r}: make that missing, such as by nulls=[{other!r}] of the readers"
     if share(_FORMATTED) >= _MOST and share(_FRACTION) >= _SOME:
-        return f"{name!r} has numbers as text ({first!r}): convert them, such as by pandas.to_numeric"
+        how = "by `.str.replace(...).astype(float)` of pandas"
+        how = "by decimal=',' of the readers" if share(_COMMAS) >= _MOST else how
+        return f"{name!r} has numbers as text ({first!r}): convert them, such as {how}"
     for separator in _SEPARATORS:
         several = share(re.escape(separator))
         if several >= (_SOME if separator == "|" else 1 - _MOST + _SOME) and share(_PARTS.format(separator)) >= _MOST:
@@ -60,8 +61,11 @@ def _hint(name: str, texts: Any) -> str:
     return ""
 
 
-def _format(dates: list[tuple[str, ...]]) -> str:
-    """Returns the format of dates, given their numbers and what separates them; the day first if both can be."""
+def date_format_of(texts: Any) -> str:
+    """Returns the format of different texts that look like dates, the day first if both can be; "" for others."""
+    dates = [date.groups() for date in map(_DATE.match, texts.to_pylist()) if date]
+    if not dates or len(dates) < _MOST * len(texts):
+        return ""
     first, second = (max(int(date[place]) for date in dates) for place in (0, 2))
     separator, year = dates[0][1], "%Y" if max(len(date[3]) for date in dates) == 4 else "%y"
     if len(dates[0][0]) == 4:

@@ -398,8 +398,9 @@ def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
 
 def types_of_kinds(kinds: Mapping[str, Any]) -> dict[str, str]:
     """Returns the types by which readers of files take columns of given kinds, before anything is learned of them."""
+    by_content = {str(name): str(kind) for name, kind in kinds.items() if kind not in ("category", "id")}
     typed = ("number", "boolean", "date")
-    return {str(name): str(kind) if str(kind).partition(":")[0] in typed else "id" for name, kind in kinds.items()}
+    return {name: kind if kind.partition(":")[0] in typed else "id" for name, kind in by_content.items()}
 
 
 def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.date import are_dates
+from tfr_smooth.columns.hints import date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
 from tfr_smooth.columns.words import words
 from tfr_smooth.data.column_values import value_type
@@ -223,7 +224,8 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
     of_queries, of_documents = {}, {}
     for name in names:
         texts = lists.source[name].take(pa.array(sample.rows)).combine_chunks()
-        if are_dates(pc.unique(texts)):
+        distinct = pc.unique(texts.drop_null())
+        if are_dates(distinct) or date_format_of(distinct):
             continue
         codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
         if (codes == np.repeat(codes[sample.starts[:-1]], sample.lengths)).all():

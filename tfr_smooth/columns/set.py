@@ -85,6 +85,10 @@ class Set(Coded):
         stripped = functools.partial(tf.strings.regex_replace, pattern=OUTER_BLANKS, rewrite="")
         return tf.ragged.map_flat_values(lambda texts: whole_strings(stripped(texts)), parts)
 
+    def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the values that are not empty."""
+        return tf.ragged.boolean_mask(parts, tf.not_equal(parts, ""))
+
     @property
     def description(self) -> str:
         """The raw values, for a model card."""

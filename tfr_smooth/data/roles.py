@@ -70,7 +70,7 @@ class Roles:
         names: Sequence[str],
         *,
         query: str,
-        label: str | Sequence[str] | Mapping[str, float] | None,
+        label: Any = ...,
         features: Sequence[str] | None = None,
         **others: str | None,
     ) -> Roles:
@@ -91,6 +91,8 @@ class Roles:
         Raises:
           ValueError: If a column does not exist or a weight is invalid.
         """
+        if label is ...:
+            raise ValueError("`label` must be a column, or None for unlabeled documents, got nothing.")
         known = set(names)
 
         def checked(role: str, name: Any) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from tfr_smooth import _extras
 from tfr_smooth.data.reading.arrays import column
 from tfr_smooth.data.reading.checks import Where, query_ids
+from tfr_smooth.data.reading.sources import check_index
 
 DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 
@@ -356,6 +357,7 @@ def evaluate_rows(
       map       0.7500 ± 0.2500
       recall_1  0.5000 ± 0.5000
     """
+    check_index(labels, {"scores": scores, "queries": queries}, "labels")
     labels, scores = np.asarray(labels), np.asarray(scores)
     if labels.shape != scores.shape or scores.ndim != 1 or not len(scores):
         expected = "one value per row, as many as `scores` and at least one"

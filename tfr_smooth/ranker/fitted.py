@@ -73,8 +73,8 @@ class FittedRanker(Estimator):
         self._fitted()
         if twice := set(names) & {column.name for column in self.features_.columns}:
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
-        X = self._table(X)
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
+        X = of_files(X)  # with the values as they are in the files
         return ranked_rows(X, lists, self._scores(lists), names)
 
     def evaluate(
@@ -115,8 +115,8 @@ class FittedRanker(Estimator):
         """
         if by is not None and by_query:
             raise ValueError(f"`by` must be None with `by_query=True`, got {by!r}.")
-        X = self._table(X)
         lists = self._lists(X, y, qid, group, needs=["label", "query"])
+        X = X if by is None else of_files(X)  # with the values as they are in the files
         segments = None if by is None else values_of_queries(X, lists, by)
         values = evaluated(lists, self._scores(lists), measures, by_query or by is not None)
         return values if segments is None else BySegment(values, segments)

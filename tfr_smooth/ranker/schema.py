@@ -15,7 +15,7 @@ from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
 from tfr_smooth.columns.number import check_differences
 from tfr_smooth.data.reading import checks
-from tfr_smooth.data.reading.sources import as_table, check_constant, read_documents
+from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, read_documents
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.losses.pointwise import PointwiseLoss
 
@@ -92,6 +92,7 @@ class Schema:
         """
         names: dict[str, Any] = {}
         if not isinstance(X, data.Lists):
+            check_index(X, {name: values for name, values in given.items() if values is not None})
             X = as_table(X)
             if layer.stacked:
                 names["features"] = [DENSE] if DENSE in X.column_names else None
@@ -113,6 +114,10 @@ class Schema:
         if of_lists and names and all(value is None for value in (names["query"], given["qid"], given["group"])):
             reason = "the ranker scores documents by the others of their query, unless `list_context=False`"
             raise ValueError(f"`qid`, `group` or `query` must define the queries, got none of them: {reason}.")
+        has_queries = not names or any(v is not None for v in (names["query"], given.get("qid"), given.get("group")))
+        if has_queries and "label" not in needs:  # scikit-learn shuffles columns for measures
+            for name in self.query_features:
+                check_constant(lists, lists.source[name], f"column {name!r}", "different values in the query of")
         expected = len(self.label_weights or [None])
         if "label" in needs and len(lists.roles.labels) != expected:
             raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")

@@ -48,7 +48,8 @@ class SoftmaxFirstLoss(losses.RankingLoss):
         super().__init__(dtype=loss.dtype, ragged=loss.ragged, reduction=loss.reduction, name=loss.name)
         self.first, self.loss = _SoftmaxOfWeighted(), loss
         self.highest_label, self.shift_invariant = loss.highest_label, loss.shift_invariant
-        self.is_first = tf.Variable(_arguments.boolean("is_first", is_first), trainable=False, name="is_first")
+        with tf.init_scope():  # Keras describes losses, by their configs, while it traces a step.
+            self.is_first = tf.Variable(_arguments.boolean("is_first", is_first), trainable=False, name="is_first")
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists, with the weights as the current loss takes them."""
@@ -80,7 +81,8 @@ class SoftmaxFirstLoss(losses.RankingLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, with the current stage."""
-        is_first = bool(_serialization.serialize(self.is_first))
+        with tf.init_scope():
+            is_first = bool(self.is_first.numpy())
         return {"loss": _serialization.serialize(self.loss), "is_first": is_first}
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.data.column_values import dense_column, is_date, is_number, is_set, is_text, without
+from tfr_smooth.data.column_values import dense_column, is_date, is_number, is_set, is_text, value_type, without
 from tfr_smooth.data.roles import DENSE, Roles
 
 _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"
 _MICROSECONDS_PER_DAY = 86400e6
 _INTERVAL = "pandas.interval"
+_WHOLE = r"^(0|-?[1-9]\d*)$"
 _LONGEST = 60  # characters of a value in a message
 _MOST_SHOWN = 5  # values in a message
 # More chunks than this would make batches slow.
@@ -208,10 +209,10 @@ def id_text(where: Where, column: Any) -> Any:
         codes = column.dictionary_encode()
         return pa.array(map(_decimal_text, codes.dictionary.to_pylist()), text).take(codes.indices)
     if pa.types.is_floating(kind):
-        numbers = without(column.cast(pa.float64()), pc.is_nan(column))
+        numbers = without(column, pc.is_nan(column))  # Singles are written with their digits, .1 as "0.1".
         whole = pc.and_(pc.equal(numbers, pc.round(numbers)), pc.less(pc.abs(numbers), 2.0**63))
-        integers = pc.if_else(whole, numbers, 0.0).cast(pa.int64())
-        return pc.if_else(whole, integers.cast(text), numbers.cast(text))
+        integers = pc.if_else(whole, numbers, pa.scalar(0.0, kind)).cast(pa.int64())
+        return pc.if_else(whole, integers.cast(text), number_text(numbers.cast(text)))
     if is_date(kind):
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp(kind.unit))  # without a time zone: in UTC
@@ -226,9 +227,25 @@ def id_text(where: Where, column: Any) -> Any:
     raise ValueError(f"{where} must have ids or categories as text, numbers or dates, got the type {kind}.")
 
 
+def number_text(texts: Any) -> Any:
+    """Returns numbers in text in the form of `id_text`: 7 for +7.0 and 7e0."""
+    if not pc.any(pc.invert(pc.match_substring_regex(texts, _WHOLE))).as_py():
+        return texts
+    return by_value(texts, lambda text: _decimal_text(decimal.Decimal(text)), pa.large_string())
+
+
+def by_value(values: Any, function: Callable[[Any], Any], kind: pa.DataType) -> Any:
+    """Returns what a function returns for each different known value, in the form of the values."""
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([by_value(values.combine_chunks(), function, kind)], kind)
+    codes = values.dictionary_encode()
+    return pa.array(map(function, codes.dictionary.to_pylist()), kind).take(codes.indices)
+
+
 def _decimal_text(value: decimal.Decimal | None) -> str | None:
     text = None if value is None else format(value, "f")  # Arrow would write some with an exponent.
-    return text.rstrip("0").rstrip(".") if text and "." in text else text
+    text = text.rstrip("0").rstrip(".") if text and "." in text else text
+    return "0" if text in ("-0", "") else text
 
 
 def plain(where: Where, column: Any) -> Any:
@@ -260,6 +277,7 @@ def _ids(where: Where, column: Any) -> Any:
 def query_ids(where: Where, column: Any) -> Any:
     """Returns a column of query ids, without missing values."""
     column = _ids(where, column)
+    column = pc.utf8_trim_whitespace(column) if value_type(column.type) == "text" else column
     expected = "query ids without missing values"
     refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
     if not (is_number(column.type) or is_text(column.type) or is_date(column.type)):

@@ -63,7 +63,7 @@ def converted(
         columns[name] = _converted(texts, types[name], reading) if pa.types.is_string(texts.type) else texts
         if columns[name] is None:
             wider[name] = _wider(texts, types[name], reading)
-        elif pa.types.is_string(types[name]) and name not in reading.types:
+        elif pa.types.is_string(types[name]) and name not in reading.types and reading.decimal == ".":
             _check_commas(where(name), texts)
     if wider:
         raise WiderError(wider)
@@ -104,5 +104,5 @@ def _check_commas(where: Where, texts: Any) -> None:
     row = pc.index(pc.match_substring_regex(known, _COMMA), True).as_py()
     has_points = pc.any(pc.match_substring_regex(known, r",\d+\.")).as_py()  # commas separate thousands
     if row >= 0 and not has_points and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py():
-        hint = "numbers with decimal points (or pass decimal=',', or the type 'text' in `types`)"
+        hint = "numbers with decimal points (pass decimal=',' if these are decimals, or the type 'text' in `types`)"
         refuse(where, hint, texts[row], row)

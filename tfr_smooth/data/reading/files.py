@@ -98,6 +98,8 @@ def read_files(
     _arguments.boolean("stack", stack)
     reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
     source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
+    for name in reading.types:
+        _arguments.name("types", name, source.types)
     files, chosen = source.files, source.roles
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     kind = [files.format.default_extname, source.is_csv and files.format.parse_options.delimiter]
@@ -278,7 +280,7 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
                 yield table if roles is None else checks.checked(table, roles, stack=stack, where=where, part=True)
                 first_row += len(table)
                 is_empty = False
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise ValueError(described(error, fragment.path, fragment.path)) from None
     if is_empty:
         raise ValueError(f"`paths` must have at least one row, got none in {files.files}.")

@@ -61,7 +61,7 @@ def _of_columns(
             raise ValueError(f"Only one of {_quoted(arguments)} must be given, got {_quoted(known)}.")
     if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
         raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
-    _check_index(X, both)
+    check_index(X, both)
     table = as_table(X)
     by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
     if both.keys() & {"qid", "group"}:
@@ -73,15 +73,15 @@ def _of_columns(
     return arrays.lists_of(table, by_role, argument="X", **names)
 
 
-def _check_index(X: Any, both: Mapping[str, Any]) -> None:
+def check_index(X: Any, both: Mapping[str, Any], argument: str = "X") -> None:
     """Checks that the row labels of pandas objects do not say another order of the rows, or have a column by name."""
     for name, given in both.items() if hasattr(X, "iloc") else ():
         if isinstance(given, str) and given in X.index.names and given not in X.columns:
             raise ValueError(f"`{name}` must be a column, got {given!r}, a level of the index: pass `X.reset_index()`.")
         differs = hasattr(given, "iloc") and len(given) == len(X) and not given.index.equals(X.index)
         if differs and given.index.isin(X.index).all():
-            hint = f"pass `{name}.loc[X.index]`, or `{name}.to_numpy()` to take the values in their order"
-            raise ValueError(f"`{name}` must have the index of `X`, got one of another order: {hint}.")
+            hint = f"pass `{name}.loc[{argument}.index]`, or `{name}.to_numpy()` to take the values in their order"
+            raise ValueError(f"`{name}` must have the index of `{argument}`, got one of another order: {hint}.")
 
 
 def as_table(X: Any) -> pa.Table:

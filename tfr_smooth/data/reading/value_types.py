@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import datetime
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from pyarrow import csv
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import is_text, value_type, without
-from tfr_smooth.data.reading.checks import Where, id_text, refuse, refuse_where
+from tfr_smooth.data.reading.checks import Where, by_value, id_text, refuse, refuse_where
 
 MISSING = csv.ConvertOptions().null_values  # words that mean a missing number, boolean or date
 _EXPECTED = {
@@ -27,7 +28,8 @@ LARGE = pa.decimal256(76, 0)  # of integers with more than 64 bits
 _START = 64  # bytes in which UTF-16 has a zero
 TYPES = (*_EXPECTED, "id")
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_BOOLEAN = r"(?i)^(true|false|0|1)$"
+_BOOLEAN = r"(?i)^(true|false|[01](\.0*)?)$"
+_WORD = r"(?i)^(true|false)$"
 _ZONE = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
@@ -56,7 +58,8 @@ class Reading:
         """Checks the arguments."""
         types = _arguments.instance("types", self.types or {}, Mapping)
         for name, kind in types.items():
-            if str(kind).partition(":")[0] not in TYPES or (":" in kind and not kind.startswith("date:")):
+            is_date = str(kind).startswith("date:") and "%Z" not in kind  # names of time zones are not unique
+            if str(kind).partition(":")[0] not in TYPES or (":" in str(kind) and not is_date):
                 expected = "'number', 'boolean', 'text', 'id', 'date' or 'date:FORMAT', such as 'date:%d.%m.%Y'"
                 raise ValueError(f"`types[{name!r}]` must be {expected}, got {kind!r}.")
         object.__setattr__(self, "types", {str(name): kind for name, kind in types.items()})
@@ -138,12 +141,23 @@ def known_words(texts: Any, nulls: Sequence[str] = (), decimal: str = ".") -> An
     return known if decimal == "." else pc.replace_substring(pc.replace_substring(known, ".", ";"), ",", ".")
 
 
+def numbers_as_text(where: Where, texts: Any, decimal: str = ".") -> Any:
+    """Returns the numbers of texts, each in one form as text; a word for a missing value is missing."""
+    known = known_words(texts, decimal=decimal)
+    if pc.any(pc.match_substring_regex(known, _WORD)).as_py():  # of a column of 0 and 1
+        known = pc.replace_substring_regex(pc.replace_substring_regex(known, "(?i)^true$", "1"), "(?i)^false$", "0")
+    refuse_where(pc.invert(pc.match_substring_regex(known, _NUMBER)), where, _EXPECTED["number"], texts)
+    return known
+
+
 def _of_words(where: Where, texts: Any, name: str, decimal: str) -> Any:
     """Returns the numbers or booleans of texts."""
-    pattern, kind = (_NUMBER, pa.float64()) if name == "number" else (_BOOLEAN, pa.bool_())
-    known = known_words(texts, decimal=decimal)
-    refuse_where(pc.invert(pc.match_substring_regex(known, pattern)), where, _EXPECTED[name], texts)
-    return pc.replace_substring(known, "+", "", max_replacements=1).cast(kind) if name == "number" else known.cast(kind)
+    if name == "number":
+        numbers = numbers_as_text(where, texts, decimal)
+        return pc.replace_substring(numbers, "+", "", max_replacements=1).cast(pa.float64())
+    known = known_words(texts)
+    refuse_where(pc.invert(pc.match_substring_regex(known, _BOOLEAN)), where, _EXPECTED[name], texts)
+    return pc.replace_substring_regex(known, r"\..*", "").cast(pa.bool_())
 
 
 def parsed_dates(where: Where, texts: Any, date_format: str = "") -> Any:
@@ -158,13 +172,26 @@ def parsed_dates(where: Where, texts: Any, date_format: str = "") -> Any:
       ValueError: If a text is no date. The message names the row.
     """
     known = known_words(texts)
-    read = functools.partial(pc.strptime, format=date_format, unit="us") if date_format else iso_dates
+    read = functools.partial(_dates_of_format, date_format=date_format) if date_format else iso_dates
     try:
         return read(known)
     except pa.ArrowInvalid:
         expected = f"dates as {date_format!r}" if date_format else _EXPECTED["date"]
         row = _first(read, known)
         refuse(where, expected, texts[row], row)
+
+
+def _dates_of_format(texts: Any, date_format: str) -> Any:
+    """Returns dates, each different text once: Arrow takes 31.02. for 03.03., and ignores time zones."""
+
+    def date_of(text: str) -> datetime.datetime:
+        date = datetime.datetime.strptime(text, date_format)
+        return date.astimezone(datetime.timezone.utc).replace(tzinfo=None) if date.tzinfo else date
+
+    try:
+        return by_value(texts, date_of, pa.timestamp("us"))
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from None
 
 
 def iso_dates(texts: Any) -> Any:
