@@ -250,6 +250,12 @@ NOT_EQUAL = {  # values that have no equal one in the type of the training
     "fractions as text": ("odd", [10.5] * ROWS, r"column 'odd' must be text or whole numbers, got 10.5 in row 0"),
     "booleans as text": ("odd", [True] * ROWS, r"column 'odd' must be text or whole numbers, got True in row 0"),
     "words as numbers": ("price", ["cheap"] * ROWS, r"column 'price' must be numbers, got 'cheap' in row 0"),
+    "numbers beyond float32": (
+        "price",
+        ["1e300"] * ROWS,
+        r"column 'price' must be finite float32 numbers, got '1e300'",
+    ),
+    "exponents beyond reason": ("item_id", ["1e999999999"] * ROWS, r"column 'item_id' must be numbers, got '1e99"),
     "hexadecimal digits": ("stock", ["0x10"] * ROWS, r"column 'stock' must be numbers, got '0x10' in row 0"),
     "yes as a boolean": ("new", ["yes"] * ROWS, r"column 'new' must be booleans: true and false, or 1 and 0"),
     "an impossible date": ("german", ["31.02.2025"] * ROWS, r"column 'german' must be dates as '%d.%m.%Y'"),

@@ -99,8 +99,8 @@ def _format_of(path: str, filesystem: fs.FileSystem) -> str:
     root, ending = os.path.splitext(path)
     ending = os.path.splitext(root)[1] if ending in _COMPRESSED else ending
     if ending[1:] not in _FORMATS:
-        expected = f"one of {FORMATS} for {path}"
-        raise ValueError(f"`format` must be {expected}, got None; `from_table` takes what pandas reads of other files.")
+        others = "`read_letor` reads LETOR text, and `from_table` takes what pandas reads of other files"
+        raise ValueError(f"`format` must be one of {FORMATS} for {path}, got None; {others}.")
     return _FORMATS[ending[1:]]
 
 

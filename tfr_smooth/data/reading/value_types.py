@@ -27,7 +27,7 @@ _EXPECTED = {
 LARGE = pa.decimal256(76, 0)  # of integers with more than 64 bits
 _START = 64  # bytes in which UTF-16 has a zero
 TYPES = (*_EXPECTED, "id")
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
 _BOOLEAN = r"(?i)^(true|false|[01](\.0*)?)$"
 _WORD = r"(?i)^(true|false)$"
 _ZONE = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
@@ -153,8 +153,10 @@ def numbers_as_text(where: Where, texts: Any, decimal: str = ".") -> Any:
 def _of_words(where: Where, texts: Any, name: str, decimal: str) -> Any:
     """Returns the numbers or booleans of texts."""
     if name == "number":
-        numbers = numbers_as_text(where, texts, decimal)
-        return pc.replace_substring(numbers, "+", "", max_replacements=1).cast(pa.float64())
+        known = numbers_as_text(where, texts, decimal)
+        numbers = pc.replace_substring(known, "+", "", max_replacements=1).cast(pa.float64())
+        refuse_where(pc.is_inf(numbers.cast(pa.float32(), safe=False)), where, "finite float32 numbers", texts)
+        return numbers
     known = known_words(texts)
     refuse_where(pc.invert(pc.match_substring_regex(known, _BOOLEAN)), where, _EXPECTED[name], texts)
     return pc.replace_substring_regex(known, r"\..*", "").cast(pa.bool_())
