@@ -312,9 +312,8 @@ class TextRanker(Estimator):
         Raises:
           ValueError: As for `predict`.
         """
-        X = text_lists.table_of(X, self.columns_)
         lists = self._lists(X)
-        return ranked_rows(X, lists, self._scores(lists), names)
+        return ranked_rows(text_lists.table_of(X, self.columns_), lists, self._scores(lists), names)
 
     def encode(self, texts: Any, *, role: str = "document") -> np.ndarray:
         """Returns the vectors of texts, whose inner products rank as the scores do; for `interaction="single"`.
