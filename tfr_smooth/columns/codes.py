@@ -56,8 +56,8 @@ class SplitColumn(Column):
     def as_trained(self, where: Where, values: Any) -> Any:
         """Returns the values in the type of the training: numbers may be written with a fraction of zeros."""
         if self.type == "number":
-            numbers = numbers_as_text(where, values) if is_text(values.type) else as_type(where, values, "number")
-            return number_text(numbers) if is_text(values.type) else numbers
+            is_written = is_text(values.type)  # Float64 does not have all integers.
+            return number_text(numbers_as_text(where, values)) if is_written else as_type(where, values, "number")
         return as_type(where, values, "boolean" if self.type == "boolean" else self.reads)
 
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:

@@ -206,8 +206,7 @@ def id_text(where: Where, column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([id_text(where, chunk) for chunk in column.chunks], text)
     if pa.types.is_decimal(kind):
-        codes = column.dictionary_encode()
-        return pa.array(map(_decimal_text, codes.dictionary.to_pylist()), text).take(codes.indices)
+        return by_value(column, _decimal_text, text)
     if pa.types.is_floating(kind):
         numbers = without(column, pc.is_nan(column))  # Singles are written with their digits, .1 as "0.1".
         whole = pc.and_(pc.equal(numbers, pc.round(numbers)), pc.less(pc.abs(numbers), 2.0**63))
@@ -242,9 +241,9 @@ def by_value(values: Any, function: Callable[[Any], Any], kind: pa.DataType) -> 
     return pa.array(map(function, codes.dictionary.to_pylist()), kind).take(codes.indices)
 
 
-def _decimal_text(value: decimal.Decimal | None) -> str | None:
-    text = None if value is None else format(value, "f")  # Arrow would write some with an exponent.
-    text = text.rstrip("0").rstrip(".") if text and "." in text else text
+def _decimal_text(value: decimal.Decimal) -> str:
+    text = format(value, "f")  # Arrow would write some with an exponent.
+    text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
 
 

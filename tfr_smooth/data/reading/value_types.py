@@ -142,7 +142,7 @@ def known_words(texts: Any, nulls: Sequence[str] = (), decimal: str = ".") -> An
 
 
 def numbers_as_text(where: Where, texts: Any, decimal: str = ".") -> Any:
-    """Returns the numbers of texts, each in one form as text; a word for a missing value is missing."""
+    """Returns texts that must be numbers, without blanks and with decimal points; missing ones are null."""
     known = known_words(texts, decimal=decimal)
     if pc.any(pc.match_substring_regex(known, _WORD)).as_py():  # of a column of 0 and 1
         known = pc.replace_substring_regex(pc.replace_substring_regex(known, "(?i)^true$", "1"), "(?i)^false$", "0")
