@@ -14,8 +14,7 @@ JOBS ?= 2
 MARKS ?= not slow
 # On the stack latest, these run first, then the others in new processes: graphs that TensorFlow traces and XLA compiles
 # stay in memory until the process ends.
-FIRST = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
-	tests/test_keras_users.py
+FIRST = tests/rankings tests/measures tests/losses tests/metrics
 # On the stack ranking: what depends on TF-Ranking or on the version of Keras. The fast tests there are one of each kind:
 # fit, save and restore, resume, export.
 KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/test_tf_ranking_models.py \
@@ -24,8 +23,9 @@ KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/tes
 	tests/training/test_resuming.py tests/training/test_validation.py \
 	tests/metrics/test_properties.py::test_fit_evaluate_and_a_restored_keras_file_report_the_metric \
 	tests/metrics/test_properties.py::test_the_result_is_the_weighted_mean_over_lists_of_all_batches \
-	tests/losses/test_keras_contract.py tests/test_api_reference.py tests/test_docs.py tests/test_keras_ranking.py \
-	tests/test_keras_users.py tests/test_list_layers.py::test_configs_create_the_same_layer \
+	tests/losses/test_keras_contract.py tests/project/test_api_reference.py tests/project/test_docs.py \
+	tests/test_keras_ranking.py tests/losses/test_keras_users.py \
+	tests/test_list_layers.py::test_configs_create_the_same_layer \
 	tests/test_list_layers.py::test_models_are_saved_exported_and_traced tests/test_models.py tests/test_normalization.py \
 	tests/test_position_bias.py tests/columns/test_table_features.py \
 	tests/ranker/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict \
@@ -36,10 +36,10 @@ KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/tes
 KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
 	tests/losses/test_keras_contract.py \
 	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
-	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
-	tests/test_api_reference.py tests/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
-	tests/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
-	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
+	tests/losses/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
+	tests/project/test_api_reference.py tests/project/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
+	tests/losses/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
+	tests/test_normalization.py tests/project/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
 	tests/ranker/test_ranker_labels.py tests/columns \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
@@ -88,7 +88,7 @@ test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STA
 test-all: MARKS = slow or not slow
 test-all: test  ## like test, with all tests, and Bazel if installed
 	@if command -v bazel >/dev/null; \
-	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_text_files"; \
+	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files"; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi
 
 # One thread per process, since one process per core already uses all cores.

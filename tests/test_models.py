@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import distributed_step, helpers
+from tests import helpers
+from tests.models import distributed_step
 from tfr_smooth import _keras, data, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "quantiles", "log1p"]

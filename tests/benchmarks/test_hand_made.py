@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests import helpers
-from tests.documents import ROOT, read
+from tests.helpers.documents import ROOT, read
 
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.

@@ -15,7 +15,7 @@ from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
 from tests import helpers
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 from tests.serving.test_page import tensors
 from tfr_smooth import models, serving
 

@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 import tfr_smooth
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 from tests.ranker.test_ranker import FRAME, NEW, SMALL
 from tests.recommendation.groups import likes
 from tests.serving.test_loading import documents_of

@@ -5,7 +5,7 @@ import runpy
 import pytest
 import tensorflow as tf
 
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 from tfr_smooth.data import LetorFormat
 
 letor_format = runpy.run_path(f"{ROOT}/examples/format_flags.py")["letor_format"]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tests import helpers
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 from tfr_smooth import data, evaluation, models, training
 
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from experiments import smoothness
-from tests import references
-from tests.facts import RELAXATIONS
+from tests.helpers import references
+from tests.helpers.facts import RELAXATIONS
 from tfr_smooth import losses, measures, models, rankings, training
 
 # List 2 is in its best order, list 3 has no relevant document.

@@ -5,8 +5,8 @@ import logging
 import pytest
 import tensorflow as tf
 
+from tests.helpers.modes import step
 from tests.losses.test_weights import NAMES, QUICK, batch, get
-from tests.modes import step
 from tfr_smooth import _compiled
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
-from tests.helpers import value_and_gradient
+from tests.helpers import references, value_and_gradient
 from tfr_smooth import losses
 
 METRICS = ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision"]

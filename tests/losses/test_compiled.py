@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks
-from tests.helpers import UNKNOWN_SHAPES, a_batch, in_graph, value_and_gradient
+from tests.helpers import UNKNOWN_SHAPES, a_batch, checks, in_graph, value_and_gradient
 from tfr_smooth import losses, measures, rankings
 
 COMPILED = ["smoothi_ndcg", "smoothi_map", "approx_ndcg", "soft_ndcg"]

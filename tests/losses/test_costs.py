@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import a_batch, assert_same, value_and_gradient
-from tests.modes import step
+from tests.helpers.modes import step
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
 from tfr_smooth.rankings.smoothi import smoothi

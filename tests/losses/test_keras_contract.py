@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks
-from tests.helpers import a_batch, value_and_gradient
-from tests.modes import SAMPLE, quick_or_slow
+from tests.helpers import a_batch, checks, value_and_gradient
+from tests.helpers.modes import SAMPLE, quick_or_slow
 from tfr_smooth import losses, measures, metrics, rankings
 
 LABELS = np.array([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 3.0], [0.0, 0.0, 0.0, 0.0]], np.float32)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers, references
+from tests import helpers
+from tests.helpers import references
 
 
 def a_list(seed, length):

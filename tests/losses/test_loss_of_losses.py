@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
-from tests.helpers import a_batch, assert_same, value_and_gradient
+from tests.helpers import a_batch, assert_same, references, value_and_gradient
 from tfr_smooth import losses
 from tfr_smooth.losses import gumbel
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
-from tests.helpers import value_and_gradient
-from tests.modes import quick_or_slow
+from tests.helpers import references, value_and_gradient
+from tests.helpers.modes import quick_or_slow
 from tfr_smooth import losses
 
 NUM_SCORES = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 3}

@@ -1,13 +1,12 @@
-"""Properties of every named loss, checked by the functions in `tests/checks.py`."""
+"""Properties of every named loss, checked by the functions in `tests/helpers/checks.py`."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks, references
-from tests.facts import BASELINES, COMBINATIONS, RELAXATIONS
-from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tests.modes import ONE_OF_EACH, SAMPLE, quick_or_slow
+from tests.helpers import GRAPH_MODES, a_batch, checks, in_graph, pad, references, value_and_gradient
+from tests.helpers.facts import BASELINES, COMBINATIONS, RELAXATIONS
+from tests.helpers.modes import ONE_OF_EACH, SAMPLE, quick_or_slow
 from tfr_smooth import _keras, losses, rankings
 
 MULTI_SCORE = ("click_em", "dual_learning", "mixture_em", "ordinal")
@@ -49,7 +48,7 @@ def test_every_hyperparameter_has_a_changed_value(name):
     assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items())
 
 
-@quick_or_slow(losses.NAMES, quick=("softsort_ndcg",))  # tests/test_modes.py runs others
+@quick_or_slow(losses.NAMES, quick=("softsort_ndcg",))  # tests/losses/test_modes.py runs others
 def test_value_and_gradient_with_xla_and_unknown_shapes_equal_eager(name):
     checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
 

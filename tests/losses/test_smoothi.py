@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tests import references
-from tests.helpers import value_and_gradient
+from tests.helpers import references, value_and_gradient
 from tfr_smooth import losses
 
 

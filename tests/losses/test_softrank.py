@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
-from tests.helpers import a_batch, value_and_gradient
+from tests.helpers import a_batch, references, value_and_gradient
 from tfr_smooth import losses, rankings
 
 

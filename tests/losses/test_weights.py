@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks
-from tests.helpers import a_batch, each, value_and_gradient
+from tests.helpers import a_batch, checks, each, value_and_gradient
 from tfr_smooth import losses
 
 MULTI_SCORE = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 1}

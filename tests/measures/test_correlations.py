@@ -5,8 +5,7 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
-from tests import facts
-from tests.helpers import pad, value_and_gradient
+from tests.helpers import facts, pad, value_and_gradient
 from tfr_smooth import losses, measures, metrics, rankings
 from tfr_smooth.rankings import exact
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
 from tfr_smooth import measures, metrics, rankings
 from tfr_smooth.rankings.dcg import NDCGGain
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
 from tfr_smooth import losses, measures, metrics, rankings
 
 NAN = math.nan

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks, references
-from tests.facts import COMBINATIONS, RELAXATIONS
-from tests.helpers import GRAPH_MODES, a_batch, pad
-from tests.modes import ONE_OF_EACH, quick_or_slow
+from tests.helpers import GRAPH_MODES, a_batch, checks, pad, references
+from tests.helpers.facts import COMBINATIONS, RELAXATIONS
+from tests.helpers.modes import ONE_OF_EACH, quick_or_slow
 from tfr_smooth import _serialization, measures, metrics, rankings
 
 EXACT = (*measures.MEASURES, *measures.EXACT_ONLY)

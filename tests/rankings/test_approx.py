@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
+from tests.helpers.references import sigmoid
 from tests.rankings import evaluate
-from tests.references import sigmoid
 from tfr_smooth import rankings
 
 

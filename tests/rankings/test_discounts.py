@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers, references
+from tests import helpers
+from tests.helpers import references
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
+from tests.helpers.references import fastsort_positions as paper
 from tests.rankings import evaluate
-from tests.references import fastsort_positions as paper
 from tfr_smooth.rankings import fastsort
 from tfr_smooth.rankings.fastsort import FastSort
 

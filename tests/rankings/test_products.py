@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
 from tfr_smooth.rankings.steps import exclusive_product
 
 

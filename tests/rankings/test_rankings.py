@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import facts, references
+from tests.helpers import facts, references
+from tests.helpers.references import sigmoid
 from tests.rankings import evaluate
-from tests.references import sigmoid
 from tfr_smooth import rankings
 from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
 from tfr_smooth.rankings.dcg import NDCGGain

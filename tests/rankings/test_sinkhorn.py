@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
+from tests.helpers.references import sinkhorn_positions as ranks
+from tests.helpers.references import sinkhorn_transport as paper
 from tests.rankings import evaluate
-from tests.references import sinkhorn_positions as ranks
-from tests.references import sinkhorn_transport as paper
 from tfr_smooth.rankings.sinkhorn import Sinkhorn
 
 CONVERGED = {"threshold": 1e-13, "max_iterations": 20000}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
 from tests.rankings import evaluate
 from tfr_smooth import _compiled, rankings
 from tfr_smooth.rankings import SmoothI

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests.helpers import references
 from tests.rankings import evaluate
 from tests.rankings.evaluate import assert_near
 from tfr_smooth.rankings import ShallowDiscount, SoftRank, win_probabilities

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests import references
+from tests.helpers import references
 from tests.rankings import evaluate
 from tfr_smooth.rankings.softsort import SoftSort
 

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.clusters import finish, processes_of
+from tests.helpers.clusters import finish, processes_of
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.documents import read
+from tests.helpers.documents import read
 from tfr_smooth import models
 
 BODIES = [json.loads(body) for body in re.findall(r"^```json\n(.*?)^```", read("docs/serving.md"), re.M | re.S)]

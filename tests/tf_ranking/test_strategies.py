@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from tests import clusters, helpers
+from tests import helpers
+from tests.helpers import clusters
 
 helpers.tf_ranking(module=True)
 

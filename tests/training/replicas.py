@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from tests import modes
+from tests.helpers import modes
 from tfr_smooth import _keras, losses, models
 
 NUM_FEATURES = 4

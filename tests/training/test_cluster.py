@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.clusters import finish, processes_of
+from tests.helpers.clusters import finish, processes_of
 from tests.training import cluster_task, replicas
 from tfr_smooth import _keras, data
 

@@ -6,10 +6,9 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tests import checks
-from tests.helpers import assert_same, check_run, value_and_gradient
+from tests.helpers import assert_same, check_run, checks, value_and_gradient
+from tests.helpers.modes import quick_or_slow
 from tests.losses.test_weights import cases
-from tests.modes import quick_or_slow
 from tfr_smooth import losses, training
 
 LABELS, SCORES = checks.SUBJECTS["softmax"].batch

@@ -13,8 +13,7 @@ import types
 
 import pytest
 
-from tests import documents
-from tests.helpers import tf_ranking
+from tests.helpers import documents, tf_ranking
 from tfr_smooth import _keras
 
 # Members that the API reference hides.

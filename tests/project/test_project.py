@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from tests.documents import PACKAGES, ROOT, read
+from tests.helpers.documents import PACKAGES, ROOT, read
 
 DEPENDENCIES = read("pyproject.toml").partition("\n[project.optional-dependencies]\n")[2].partition("\n[tool")[0]
 EXTRAS = set(re.findall(r"^([a-z-]+) = \[", DEPENDENCIES, re.M))

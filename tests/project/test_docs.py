@@ -6,7 +6,8 @@ import runpy
 
 import pytest
 
-from tests import documents, helpers
+from tests import helpers
+from tests.helpers import documents
 from tfr_smooth import _keras, losses, metrics
 
 ROOT = documents.ROOT

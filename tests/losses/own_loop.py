@@ -6,7 +6,7 @@ test_modes.py runs it in a separate process, because logical CPUs can be configu
 import numpy as np
 import tensorflow as tf
 
-from tests import modes
+from tests.helpers import modes
 from tfr_smooth import losses
 
 

@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).absolute().parents[1]
+ROOT = pathlib.Path(__file__).absolute().parents[2]
 # The public packages in tfr_smooth: the folders with an __init__.py.
 PACKAGES = sorted(path.parent.name for path in (ROOT / "tfr_smooth").glob("*/__init__.py"))
 

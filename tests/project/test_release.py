@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 
 SCRIPT = ROOT / "tools/release.py"
 CHANGELOG = "# Changelog\n\n## [9.8.7] - Unreleased\n\n### Fixed\n\n- A defect.\n\n## [0.9.0] - 2020-01-01\n\n- Old.\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.facts import BASELINES, COMBINATIONS
+from tests.helpers.facts import BASELINES, COMBINATIONS
 from tfr_smooth import losses, measures, rankings
 
 # One loss per code path; together they use every ranking, measure and baseline.

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests import references
-from tests.facts import COMBINATIONS, RELAXATIONS
-from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tests.modes import NEED_A_CUTOFF
+from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, references, value_and_gradient
+from tests.helpers.facts import COMBINATIONS, RELAXATIONS
+from tests.helpers.modes import NEED_A_CUTOFF
 from tfr_smooth import _serialization, losses
 from tfr_smooth._lookup import Combination
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers, modes
+from tests import helpers
+from tests.helpers import modes
 from tfr_smooth import _keras, losses, metrics, models
 
 FEATURES = 3

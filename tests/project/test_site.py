@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 import tfr_smooth
-from tests import documents, helpers
+from tests import helpers
+from tests.helpers import documents
 
 pytest.importorskip("mkdocs", reason="MkDocs is only in the stack 'latest'")
 pytestmark = pytest.mark.slow  # `make docs` builds it in seconds.

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests import documents
+from tests.helpers import documents
 from tfr_smooth import _keras
 
 ROWS = [row.split(" | ") for row in re.findall(r"^\| (.+::\w+`) \|$", documents.read("docs/papers.md"), re.M)]

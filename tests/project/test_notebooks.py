@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from tests.documents import ROOT
+from tests.helpers.documents import ROOT
 from tfr_smooth import _keras
 
 PATHS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))

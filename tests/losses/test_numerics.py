@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks, helpers, modes, references
-from tests.facts import COMBINATIONS
-from tests.modes import quick_or_slow
+from tests import helpers
+from tests.helpers import checks, modes, references
+from tests.helpers.facts import COMBINATIONS
+from tests.helpers.modes import quick_or_slow
 from tfr_smooth import losses, metrics
 
 sample = quick_or_slow(modes.SAMPLE)
@@ -207,7 +208,7 @@ def test_ties_have_a_moderate_gradient(name, dtype):
 @pytest.mark.parametrize("part", range(6))
 def test_no_operation_returns_nan_or_infinity(part):
     """In parts, which run in parallel."""
-    assert helpers.check_run("tests/finite.py", *sorted({*losses.NAMES, *metrics.NAMES})[part::6]) == ""
+    assert helpers.check_run("tests/losses/finite.py", *sorted({*losses.NAMES, *metrics.NAMES})[part::6]) == ""
 
 
 @sample

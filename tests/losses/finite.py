@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from tests import modes
+from tests.helpers import modes
 from tfr_smooth import losses, metrics
 
 

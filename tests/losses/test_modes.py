@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers, modes
-from tests.facts import RELAXATIONS
-from tests.modes import quick_or_slow
+from tests import helpers
+from tests.helpers import modes
+from tests.helpers.facts import RELAXATIONS
+from tests.helpers.modes import quick_or_slow
 from tfr_smooth import _keras, losses, measures, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
@@ -254,7 +255,7 @@ def test_ties_of_any_score_are_ties_in_every_mode(name, score):
 
 @pytest.mark.slow
 def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
-    found = dict(line.split(": ", 1) for line in helpers.check_run("tests/own_loop.py").splitlines())
+    found = dict(line.split(": ", 1) for line in helpers.check_run("tests/losses/own_loop.py").splitlines())
     if _keras.IS_KERAS_3:
         assert found["sum_over_batch_size"] == "right"
     else:

@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from tests import helpers
-from tests.documents import ROOT, read
+from tests.helpers.documents import ROOT, read
 
 VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), re.M)[1]
 INFO = f"tfr_smooth-{VERSION}.dist-info/"
