@@ -31,13 +31,16 @@ def trec_eval(measure, labels, scores):
     return [results[str(q)][measure] for q in range(len(labels))]
 
 
-CASES = {f"ndcg_cut_{k}": metrics.NDCGMetric(topn=k, gain="linear") for k in (1, 5, 30)}
-CASES |= {f"P_{k}": metrics.PrecisionMetric(topn=k) for k in (1, 10, 100)}
-CASES |= {f"map_cut_{k}": metrics.MeanAveragePrecisionMetric(topn=k) for k in (5, 30)}
-CASES |= {"recall_1": metrics.RecallMetric(topn=1), "recall_10": metrics.RecallMetric()}
-CASES |= {"success_1": metrics.HitsMetric(topn=1), "success_10": metrics.HitsMetric()}
-CASES |= {"ndcg": metrics.NDCGMetric(gain="linear"), "map": metrics.MeanAveragePrecisionMetric()}
-CASES |= {"recip_rank": metrics.MRRMetric(), "ndcg_cut_10": metrics.NDCGMetric(topn=10)}
+MEASURES = (*(f"{name}_{k}" for name in ("ndcg_cut", "P", "map_cut", "recall", "success") for k in (1, 30)), "P_100")
+CASES = {name: metrics.of_trec_eval(name) for name in (*MEASURES, "ndcg", "map", "recip_rank")}
+CASES["ndcg_cut_10"] = metrics.NDCGMetric(topn=10)  # with exponential gains
+
+
+def test_measures_without_a_metric_are_refused():
+    assert metrics.of_trec_eval("recip_rank_3").get_config()["topn"] == 3
+    for name in ("Rprec", "ndcg_5", "ndcg@5", None):
+        with pytest.raises(ValueError, match=f"`measure` must be .*, got {name!r}"):
+            metrics.of_trec_eval(name)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -58,7 +61,7 @@ def test_mean_equals_trec_eval(measure, tied):
         np.testing.assert_allclose(float(skipping.result()), expected[has_relevant].mean(), atol=1e-6)
 
 
-@pytest.mark.parametrize("measure", ["ndcg", "map", "P_10"])
+@pytest.mark.parametrize("measure", ["ndcg", "map", "P_30"])
 def test_each_list_equals_trec_eval(measure):
     metric = CASES[measure]
     labels, scores = lists(9, tied=True)

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth.ranker import plan
 from tfr_smooth.ranker.plan import TrainingPlan
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [4], "epochs": 3, "verbose": False}
@@ -39,12 +38,6 @@ class Falling(tf.keras.metrics.Metric):
 
     def result(self):
         return tf.convert_to_tensor(self.epoch)
-
-
-@pytest.mark.parametrize("select_by, topn", [("ndcg_cut_5", 5), ("P_5", 5), ("recip_rank_5", 5), ("recip_rank", None)])
-def test_a_measure_selects_by_the_metric_with_its_cutoff(select_by, topn):
-    metric = plan._selected_metric(select_by)
-    assert metric.get_config()["topn"] == topn and metric.name.split("_")[0] in ("ndcg", "precision", "mrr")
 
 
 def test_further_metrics_do_not_select_the_epoch():

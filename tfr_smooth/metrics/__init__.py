@@ -17,7 +17,7 @@ from tfr_smooth.metrics.exact import RecallMetric as RecallMetric
 from tfr_smooth.metrics.exact import SpearmanMetric as SpearmanMetric
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
-from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, serialize
+from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, of_trec_eval, serialize
 
 __all__ = [
     "METRICS",
@@ -28,6 +28,7 @@ __all__ = [
     "deserialize",
     "get",
     "hyperparameters",
+    "of_trec_eval",
     "serialize",
 ]
 __all__ += [metric.__name__ for metric in METRICS.values()]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization, measures
+from tfr_smooth.evaluation.trec import checked_measures, parted
 from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 
@@ -18,6 +19,17 @@ _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
 
 # Smooth metrics have the names of their losses.
 NAMES: tuple[str, ...] = tuple(_MAKERS)
+# trec_eval's measures, without the cutoff, that have a metric.
+_OF_TREC_EVAL = {
+    "ndcg": "ndcg",
+    "ndcg_cut": "ndcg",
+    "map": "map",
+    "map_cut": "map",
+    "recip_rank": "mrr",
+    "P": "precision",
+    "recall": "recall",
+    "success": "hits",
+}
 
 
 class RankingMetricKey:
@@ -79,6 +91,33 @@ def get(key: Any, **arguments: Any) -> MeasureMetric | None:
       10.0
     """
     return _lookup.get(key, arguments, _MAKERS, MeasureMetric, argument="key")
+
+
+def of_trec_eval(measure: str, *, argument: str = "measure") -> MeasureMetric:
+    """Returns the metric of one of trec_eval's measures, as estimators name them in `select_by` and `evaluate`.
+
+    Args:
+      measure: A name that `evaluation.trec_eval` takes, except "Rprec": "ndcg_cut_10", "map", "P_5", ...
+      argument: The name of the argument in error messages.
+
+    Returns:
+      The metric; NDCG has trec_eval's linear gain.
+
+    Raises:
+      ValueError: If the measure is unknown or has no metric.
+
+    Example:
+      >>> import tfr_smooth
+      >>> metric = tfr_smooth.metrics.of_trec_eval("ndcg_cut_10")
+      >>> metric.name, metric.measure.gain
+      ('ndcg_10', 'linear')
+    """
+    (name,) = checked_measures([measure], argument=argument)
+    kind, topn = parted(name)
+    if kind not in _OF_TREC_EVAL:
+        raise ValueError(f"`{argument}` must be a measure with a Keras metric, got {measure!r}.")
+    gain = {"gain": "linear"} if _OF_TREC_EVAL[kind] == "ndcg" else {}
+    return get(_OF_TREC_EVAL[kind], topn=topn, **gain)
 
 
 def serialize(metric: MeasureMetric) -> dict[str, Any]:

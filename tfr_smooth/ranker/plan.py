@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +14,6 @@ import tensorflow as tf
 from tfr_smooth import _arguments, data, losses, metrics, models
 from tfr_smooth._estimator import check_shared, digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
-from tfr_smooth.evaluation.trec import parted
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.ranker.epochs import SelectedEpoch
@@ -25,14 +22,6 @@ from tfr_smooth.training.softmax_first import SoftmaxFirst, number_of_epochs, so
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
-# Keras metrics of trec_eval's measures, by the name without the cutoff.
-_MEASURES: dict[str, Callable[..., tf.keras.metrics.Metric]] = {
-    "ndcg": functools.partial(metrics.NDCGMetric, gain="linear"),
-    "map": metrics.MeanAveragePrecisionMetric,
-    "recip_rank": metrics.MRRMetric,
-    "P": metrics.PrecisionMetric,
-}
-_SELECTING = re.compile(r"ndcg|map|recip_rank|(ndcg_cut|P|recip_rank)_[1-9][0-9]*")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -41,17 +30,6 @@ _EMBEDDING_RATE = 0.3
 # Without it, functions of single features fit noise: validation queries of MQ2007 and of made-up races.
 _L1 = {"rises": 0.3}
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
-
-
-def _selected_metric(select_by: Any) -> tf.keras.metrics.Metric | None:
-    """Returns the metric of the measure that selects the epoch; None for "smooth", "last" and "ndcg"."""
-    if select_by in ("smooth", "last", "ndcg"):
-        return None
-    if not _SELECTING.fullmatch(str(select_by)):
-        expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank', 'recip_rank_K' or 'P_K'"
-        raise ValueError(f"`select_by` must be {expected}, got {select_by!r}.")
-    measure, topn = parted(select_by)
-    return _MEASURES[measure.removesuffix("_cut")](topn=topn)
 
 
 class Trained(NamedTuple):
@@ -105,8 +83,10 @@ class TrainingPlan:
         self._loss_options = {name: params[name] for name in loss_options}
         for name in ("members", "max_categories"):
             _arguments.integer(name, params[name], least=1)
-        check_shared({**params, "epochs": params["epochs"] or _MOST_EPOCHS, "select_by": "last"})
-        self._selected = _selected_metric(params["select_by"])
+        select_by = params["select_by"]
+        check_shared({**params, "epochs": params["epochs"] or _MOST_EPOCHS}, select_by=("smooth", "last"))
+        shown = select_by in ("smooth", "last", "ndcg")
+        self._selected = None if shown else metrics.of_trec_eval(select_by, argument="select_by")
         self.epochs = _arguments.integer_or_none("epochs", params["epochs"], least=1) or _MOST_EPOCHS
         if params["epochs"] is None and num_queries is not None:
             steps_per_epoch = math.ceil(num_queries / params["batch_size"])
@@ -163,7 +143,7 @@ class TrainingPlan:
     def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
         """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
         loss = self._loss_of_one_label()
-        made: list[tf.keras.metrics.Metric] = [metrics.NDCGMetric(gain="linear")]
+        made: list[tf.keras.metrics.Metric] = [metrics.of_trec_eval("ndcg")]
         if isinstance(loss, losses.MeasureLoss):
             name = loss.name.removesuffix("_loss")
             options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}

@@ -56,9 +56,9 @@ class Ranker(ExplainableRanker):
       batch_norm: Whether the networks have batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      select_by: The measure of validation or held-out queries that selects the epoch: one of trec_eval's, "ndcg",
-        "ndcg_cut_K", "map", "recip_rank", "recip_rank_K" or "P_K"; "smooth", the metric that the loss optimizes, or
-        exact NDCG for other losses; or "last" for the last epoch.
+      select_by: The measure of validation or held-out queries that selects the epoch: one of trec_eval's, such as
+        "ndcg", "ndcg_cut_K", "map" or "P_K", see `metrics.of_trec_eval`; "smooth", the metric that the loss optimizes,
+        or exact NDCG for other losses; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
         train on. 0 trains on all queries.
