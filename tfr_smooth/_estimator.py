@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
+from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
 
@@ -102,14 +103,6 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
     if params["select_by"] not in select_by:
         more = "".join(f" or {name!r}" for name in select_by)
         checked_measures([params["select_by"]], argument="select_by", more=more)
-
-
-def have_different_labels(lists: Any) -> np.ndarray:
-    """Returns which lists have documents of different labels, so that a ranking can be wrong, bool [lists]."""
-    differ, starts = np.zeros(len(lists), bool), lists.starts[:-1]
-    for labels in map(lists.values, lists.roles.labels):
-        differ |= np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
-    return differ
 
 
 def check_validation(lists: Any, argument: str, select_by: str) -> None:

@@ -13,10 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column, TrainingValues
 from tfr_smooth.data.column_values import ColumnValues
-from tfr_smooth.data.reading.checks import Where, refuse_where
-
-_SAMPLED = 2**12  # rows in which different values are counted
-_ENOUGH = 16  # different values; rankers learn from these almost as much as from more
+from tfr_smooth.data.reading.checks import Where, check_differences, refuse_where
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,28 +126,6 @@ class Boolean(Number):
 def mean_of(values: TrainingValues) -> float:
     """Returns the mean of the known values."""
     return float(ColumnValues(values.column)(np.flatnonzero(~values.is_missing)).mean(dtype=np.float64))
-
-
-def check_differences(what: str, numbers: np.ndarray) -> None:
-    """Checks that the numbers of a training set still differ as float32, such as times in seconds since 1970.
-
-    Args:
-      what: Names the column, for the message.
-      numbers: The numbers, NaN if missing.
-
-    Raises:
-      ValueError: If float32 leaves less than half of the different values in a sample, and less than 16.
-    """
-    sample = numbers[:: len(numbers) // _SAMPLED + 1].astype(np.float64)
-    known = sample[np.isfinite(sample)]
-    # Smaller differences are rounding errors of float64.
-    given = len(np.unique(np.round(known / np.abs(known).max(initial=np.finfo(np.float64).tiny), 12)))
-    left = len(np.unique(known.astype(np.float32)))
-    if left < min(given / 2, _ENOUGH):
-        raise ValueError(
-            f"{what} must be numbers that differ as float32, got {given} different ones, of which float32 keeps "
-            f"{left}. Pass times as dates and ids as text, or subtract the lowest number."
-        )
 
 
 def columns_of_matrix(parts: Any) -> list[Number]:

@@ -135,3 +135,11 @@ def labels_from_scores(scores: Any, qid: Any, *, temperature: float = 1.0) -> np
     lowest = np.full(len(scores), np.inf)
     np.minimum.at(lowest, queries, scores)
     return ((scores - lowest[queries]) / temperature).astype(np.float32)
+
+
+def have_different_labels(lists: Any) -> np.ndarray:
+    """Returns which lists have documents of different labels, so that a ranking can be wrong, bool [lists]."""
+    differ, starts = np.zeros(len(lists), bool), lists.starts[:-1]
+    for labels in map(lists.values, lists.roles.labels):
+        differ |= np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
+    return differ

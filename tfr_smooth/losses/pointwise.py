@@ -18,6 +18,8 @@ class PointwiseLoss(RankingLoss):
     Lists without a relevant document are included, as labels of 0 are targets too.
     """
 
+    learns_values = True
+
     @abc.abstractmethod
     def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the loss of each document.

@@ -74,6 +74,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         learn from higher ones.
       shift_invariant: Whether adding a constant to all scores of a list changes neither value nor gradient. Models need
         no bias in their last layer then.
+      learns_values: Whether the loss has labels as targets, so that it learns from lists of one document, too.
 
     Example:
       >>> import tensorflow as tf
@@ -87,6 +88,7 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     highest_label: float = math.inf
     shift_invariant: bool = False
+    learns_values: bool = False
 
     def __init__(
         self,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth._estimator import have_different_labels
 from tfr_smooth.data import Lists
+from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
 _FRACTION, _MOST, _LEAST = 0.2, 500, 30  # of the queries, and how many of them, are held out

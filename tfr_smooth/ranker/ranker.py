@@ -13,15 +13,15 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data
-from tfr_smooth._estimator import check_validation, digest, fitting
+from tfr_smooth._estimator import check_validation, digest, fitting, loss_of
 from tfr_smooth.columns import ColumnSummaries, TableFeatures
 from tfr_smooth.columns.kinds import types_of_kinds
-from tfr_smooth.data.reading.sources import of_files, read_documents
+from tfr_smooth.data.reading.sources import of_files, read_training
 from tfr_smooth.ranker.epochs import group_size, hold_out, is_repeated
 from tfr_smooth.ranker.explaining import ExplainableRanker
 from tfr_smooth.ranker.features import learn, print_features, warn_of_columns
 from tfr_smooth.ranker.plan import Trained, TrainingPlan, split_queries
-from tfr_smooth.ranker.schema import Schema, check_training, clicked
+from tfr_smooth.ranker.schema import Schema
 
 
 class Ranker(ExplainableRanker):
@@ -231,8 +231,9 @@ class Ranker(ExplainableRanker):
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
         types = types_of_kinds(p["kinds"] or {}) if init_model is None else init_model.types_
         X = of_files(X, types, [query])
+        loss = loss_of("Ranker", p["loss"], {name: p[name] for name in self._loss_options})
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
-        documents = clicked(read_documents(X, arrays, features=features, **names))
+        documents = read_training(X, arrays, loss, features=features, **names)
         fraction = 0.0 if validation is not None else p["validation_fraction"]
         training_queries, held_out = split_queries(documents, fraction, p["seed"])
         if init_model is None:
@@ -241,7 +242,6 @@ class Ranker(ExplainableRanker):
             init_model._fitted()
             schema = init_model._schema
         plan = self._make_plan(schema, len(training_queries))
-        check_training(documents, X, plan.make_loss())
         chooses, is_fixed = None, p["epochs"] is not None or p["select_by"] == "last"
         if validation is None and held_out is None and init_model is None and not is_fixed:
             chooses = hold_out(documents, p["seed"])

@@ -6,18 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
 from tfr_smooth import _arguments, data
-from tfr_smooth._estimator import have_different_labels
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
-from tfr_smooth.columns.number import check_differences
 from tfr_smooth.data.reading import checks
-from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, read_documents
+from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, clicked, read_documents
 from tfr_smooth.data.roles import DENSE
-from tfr_smooth.losses.pointwise import PointwiseLoss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,44 +133,6 @@ class Schema:
     def to_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as JSON values."""
         return {"roles": dict(self.roles), "features": self.features, "query_features": self.query_features}
-
-
-def clicked(lists: data.Lists) -> data.Lists:
-    """Returns the queries with a click if the labels are clicks with propensities, else all queries."""
-    roles = lists.roles
-    if roles.propensity is None:
-        return lists
-    if len(roles.labels) > 1:
-        raise ValueError(f"`label` must be one column of clicks with `propensity`, got {list(roles.labels)}.")
-    has_click = np.logical_or.reduceat(lists.values(roles.labels[0]) > 0.0, lists.starts[:-1])
-    if not has_click.any():
-        raise ValueError("`label` must have a click with `propensity`, got none.")
-    return lists.take(has_click)
-
-
-def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
-    """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
-    labels = [lists.values(name) for name in lists.roles.labels]
-    if not any((values > 0.0).any() for values in labels):
-        raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
-    learns_values = isinstance(loss, PointwiseLoss) and any(values.min() < values.max() for values in labels)
-    if not learns_values and lists.lengths.max() == 1:
-        checks.warn("`X` should have queries of several documents to rank, got one document in each.")
-    elif not learns_values and not have_different_labels(lists).any():
-        got = f"equal ones in each of {len(lists):,} queries"
-        checks.warn(f"`label` should differ among the documents of a query, got {got}: there is no order to learn.")
-    if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
-        raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
-    limit = getattr(loss, "highest_label", np.inf)
-    for name in lists.roles.labels:
-        if (highest := lists.values(name).max()) > limit:
-            raise ValueError(
-                f"`label` must be at most {limit:g} for the gain 2^y - 1 of the loss {loss.name!r}, got {highest:g} in "
-                f"the column {name!r}. Map the labels to grades, or pass gain='linear' to the losses of NDCG."
-            )
-    if not isinstance(X, data.Lists) and not checks.is_table(X):  # The columns of tables check this.
-        for place, numbers in enumerate(np.asarray(X).T):
-            check_differences(f"column {place} of `X`", numbers)
 
 
 def _columns(role: str | Mapping[str, float]) -> list[str]:

@@ -25,6 +25,8 @@ _LONGEST = 60  # characters of a value in a message
 _MOST_SHOWN = 5  # values in a message
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
+_SAMPLED = 2**12  # rows in which different values are counted
+_ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 
 
 class Where(NamedTuple):
@@ -363,3 +365,25 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
             row = pc.list_parent_indices(column)[place].as_py() if is_list else place
             refuse(where, "finite float32 numbers or missing", numbers[place], row)
     return column
+
+
+def check_differences(what: str, numbers: np.ndarray) -> None:
+    """Checks that the numbers of a training set still differ as float32, such as times in seconds since 1970.
+
+    Args:
+      what: Names the column, for the message.
+      numbers: The numbers, NaN if missing.
+
+    Raises:
+      ValueError: If float32 leaves less than half of the different values in a sample, and less than 16.
+    """
+    sample = numbers[:: len(numbers) // _SAMPLED + 1].astype(np.float64)
+    known = sample[np.isfinite(sample)]
+    # Smaller differences are rounding errors of float64.
+    given = len(np.unique(np.round(known / np.abs(known).max(initial=np.finfo(np.float64).tiny), 12)))
+    left = len(np.unique(known.astype(np.float32)))
+    if left < min(given / 2, _ENOUGH):
+        raise ValueError(
+            f"{what} must be numbers that differ as float32, got {given} different ones, of which float32 keeps "
+            f"{left}. Pass times as dates and ids as text, or subtract the lowest number."
+        )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import ColumnValues, is_set
+from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks, files
 from tfr_smooth.data.reading.value_types import Reading
@@ -50,6 +51,62 @@ def read_documents(
     if needs and not lists.documents:
         raise ValueError("`X` must have at least one row, got none.")
     return lists
+
+
+def read_training(X: Any, given: Mapping[str, Any], loss: Any, **names: Any) -> Lists:
+    """Returns the lists of a training set: of clicks, those with a click; the labels must have something to learn.
+
+    Args:
+      X: As for `read_documents`.
+      given: As for `read_documents`.
+      loss: The loss of one label. Its `highest_label` limits the labels; `learns_values` says that it learns the labels
+        themselves, also where they do not order the documents of a query.
+      **names: As for `read_documents`.
+
+    Returns:
+      The lists.
+
+    Raises:
+      ValueError: If an argument or value is invalid, or nothing can be learned.
+    """
+    lists = clicked(read_documents(X, given, **names))
+    labels = {name: lists.values(name) for name in lists.roles.labels}
+    if not any((values > 0.0).any() for values in labels.values()):
+        raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    learns_values = getattr(loss, "learns_values", False)
+    if not (learns_values and any(values.min() < values.max() for values in labels.values())):
+        if lists.lengths.max() == 1:
+            checks.warn("`X` should have queries of several documents to rank, got one document in each.")
+        elif not have_different_labels(lists).any():
+            got = f"equal ones in each of {len(lists):,} queries"
+            checks.warn(f"`label` should differ among the documents of a query, got {got}: there is no order to learn.")
+    if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
+        raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    limit = getattr(loss, "highest_label", np.inf)
+    for name, values in labels.items():
+        if values.max() > limit:
+            raise ValueError(
+                f"`label` must be at most {limit:g} for the gain 2^y - 1 of the loss {loss.name!r}, got "
+                f"{values.max():g} in the column {name!r}. Map the labels to grades, or pass gain='linear' to the "
+                "losses of NDCG."
+            )
+    if not isinstance(X, Lists) and not checks.is_table(X):  # The columns of tables check this.
+        for place, numbers in enumerate(np.asarray(X).T):
+            checks.check_differences(f"column {place} of `X`", numbers)
+    return lists
+
+
+def clicked(lists: Lists) -> Lists:
+    """Returns the queries with a click if the labels are clicks with propensities, else all queries."""
+    roles = lists.roles
+    if roles.propensity is None:
+        return lists
+    if len(roles.labels) > 1:
+        raise ValueError(f"`label` must be one column of clicks with `propensity`, got {list(roles.labels)}.")
+    has_click = np.logical_or.reduceat(lists.values(roles.labels[0]) > 0.0, lists.starts[:-1])
+    if not has_click.any():
+        raise ValueError("`label` must have a click with `propensity`, got none.")
+    return lists.take(has_click)
 
 
 def _of_columns(
