@@ -25,9 +25,9 @@ KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/tes
 	tests/metrics/test_properties.py::test_the_result_is_the_weighted_mean_over_lists_of_all_batches \
 	tests/losses/test_keras_contract.py tests/project/test_api_reference.py tests/project/test_docs.py \
 	tests/test_keras_ranking.py tests/losses/test_keras_users.py \
-	tests/test_list_layers.py::test_configs_create_the_same_layer \
-	tests/test_list_layers.py::test_models_are_saved_exported_and_traced tests/test_models.py tests/test_normalization.py \
-	tests/test_position_bias.py tests/columns/test_table_features.py \
+	tests/models/test_list_layers.py::test_configs_create_the_same_layer \
+	tests/models/test_list_layers.py::test_models_are_saved_exported_and_traced tests/models/test_feed_forward.py \
+	tests/models/test_normalization.py tests/models/test_position_bias.py tests/columns/test_table_features.py \
 	tests/ranker/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict \
 	tests/ranker/test_ranker.py::test_files_and_pickles_restore_the_ranker \
 	tests/recommendation/test_export.py::test_exports_answer_as_recommend_does \
@@ -38,8 +38,7 @@ KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_p
 	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
 	tests/losses/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
 	tests/project/test_api_reference.py tests/project/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
-	tests/losses/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
-	tests/test_normalization.py tests/project/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
+	tests/losses/test_keras_users.py tests/models tests/project/test_notebooks.py tests/ranker/test_ranker.py \
 	tests/ranker/test_ranker_labels.py tests/columns \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking

@@ -1,7 +1,7 @@
 """Trains with one and with two replicas, and writes the differences of the results.
 
-test_models.py runs it as `python distributed_step.py FOLDER MODEL`, because logical CPUs can be configured only before
-TensorFlow starts.
+test_feed_forward.py runs it as `python distributed_step.py FOLDER MODEL`, because logical CPUs can be configured only
+before TensorFlow starts.
 """
 
 import json

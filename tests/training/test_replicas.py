@@ -7,7 +7,7 @@ import pytest
 from tests import helpers
 from tests.training import replicas
 
-# tests/test_models.py has fast tests of two replicas.
+# tests/models/test_feed_forward.py has fast tests of two replicas.
 pytestmark = pytest.mark.slow
 
 
