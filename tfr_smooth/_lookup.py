@@ -30,6 +30,8 @@ class Combination(NamedTuple):
         return cls(ranking=parts[0], measure=parts[1], **options)
 
 
+for _package in ("rankings", "measures"):
+    _serialization.import_modules(f"tfr_smooth.{_package}")
 # By name: "smoothi_ndcg", ...
 COMBINATIONS: dict[str, Combination] = {
     f"{ranking_name}_{measure_name}": Combination(ranking, measure)
@@ -37,9 +39,12 @@ COMBINATIONS: dict[str, Combination] = {
     for measure_name, measure in measures.MEASURES.items()
     if issubclass(ranking, measure.ranking_class)
 }
-# The names of all measures, those that have only metrics of the exact ranking included.
-MEASURE_NAMES = {measure: name for name, measure in {**measures.MEASURES, **measures.EXACT_ONLY}.items()}
-_NAMES = {combination: name for name, combination in COMBINATIONS.items()}
+# All measures with the exact ranking, those without smooth variants included.
+EXACT = {
+    name: Combination(rankings.ExactRanking, measure)
+    for name, measure in {**measures.MEASURES, **measures.EXACT_ONLY}.items()
+}
+_NAMES = {combination: name for name, combination in {**COMBINATIONS, **EXACT}.items()}
 
 
 def name_of(ranking: rankings.Ranking, measure: measures.Measure) -> str | None:

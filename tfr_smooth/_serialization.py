@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -29,6 +31,12 @@ class Registry(dict[str, type[T]]):
             return registered_class
 
         return add
+
+
+def import_modules(package: str) -> None:
+    """Imports all modules of a package, so that the classes in a file of any name are registered."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(module.name)
 
 
 class OfConfig:

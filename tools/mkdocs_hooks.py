@@ -1,7 +1,8 @@
 """Hooks of MkDocs and mkdocstrings for building the site (see mkdocs.yml).
 
 A page contains <!-- names: PACKAGE --> where all public names of a package are listed, linked to their documentation.
-A name without documentation becomes a broken link, so that `mkdocs build --strict` fails.
+A name without documentation becomes a broken link, so that `mkdocs build --strict` fails. It documents with
+<!-- reference: PACKAGE --> the names that no page documents by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import griffe
 
 # Matches the comment for the names of a package.
 _NAMES = re.compile(r"<!-- names: ([\w.]+) -->")
+# Matches the comment for the reference of a package, and a name that a page documents.
+_REFERENCE = re.compile(r"<!-- reference: ([\w.]+) -->")
+_DOCUMENTED = re.compile(r"^::: ([\w.]+)$", re.M)
 # Imports TF-Ranking, which is not installed where the site is built.
 _NOT_IMPORTABLE = "tfr_smooth.tf_ranking"
 # Matches an image in Markdown: the part before the path, and the path without ".png)".
@@ -54,6 +58,7 @@ def on_config(config: Any) -> None:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **kwargs: Any) -> str:
     """Inserts names of packages, no-break spaces before standard errors, and the dark variants of images."""
     markdown = _NAMES.sub(lambda found: names(found[1]), markdown)
+    markdown = _REFERENCE.sub(lambda found: reference(found[1], Path(config.docs_dir)), markdown)
     markdown = re.sub(r"^\|.*", lambda row: row[0].replace("± ", "±\u00a0"), markdown, flags=re.M)
     return _IMAGE.sub(
         lambda found: image(*found.groups(), Path(config.docs_dir, posixpath.dirname(page.file.src_uri))), markdown
@@ -88,12 +93,24 @@ def image(before: str, path: str, folder: Path) -> str:
 
 def names(package: str) -> str:
     """Returns a list of the public classes and functions with the first lines of their docstrings."""
+    documented = described(package)
+    return "\n".join(
+        f"- [`{name}`][{package}.{name}]: {text.partition(chr(10))[0]}" for name, text in documented.items()
+    )
+
+
+def reference(package: str, docs: Path) -> str:
+    """Returns the documentation of the public classes and functions that no page documents by itself."""
+    elsewhere = {name for page in docs.rglob("*.md") for name in _DOCUMENTED.findall(page.read_text(encoding="utf-8"))}
+    return "\n".join(f"::: {package}.{name}" for name in described(package) if f"{package}.{name}" not in elsewhere)
+
+
+def described(package: str) -> dict[str, str]:
+    """Returns the docstrings of the public classes and functions of a package."""
     if package == _NOT_IMPORTABLE:
         module = griffe.load(package, search_paths=["."])
         members = {name: module[name].final_target for name in module.exports}
-        found = {name: member.docstring.value for name, member in members.items() if not member.is_attribute}
-    else:
-        imported = importlib.import_module(package)
-        members = {name: getattr(imported, name) for name in imported.__all__}
-        found = {name: inspect.getdoc(member) for name, member in members.items() if callable(member)}
-    return "\n".join(f"- [`{name}`][{package}.{name}]: {text.partition(chr(10))[0]}" for name, text in found.items())
+        return {name: member.docstring.value for name, member in members.items() if not member.is_attribute}
+    imported = importlib.import_module(package)
+    members = {name: getattr(imported, name) for name in imported.__all__}
+    return {name: inspect.getdoc(member) or "" for name, member in members.items() if callable(member)}

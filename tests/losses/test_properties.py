@@ -300,6 +300,18 @@ def test_the_table_describes_the_constructor(name):
         assert losses.get(type(loss).__name__).get_config() == config
 
 
+def test_a_loss_in_a_file_of_any_name_is_found(tmp_path, monkeypatch):
+    program = (
+        "from tfr_smooth import losses\n@losses.LOSSES.register('toy')\nclass ToyLoss(losses.ListNetLoss):\n    pass\n"
+    )
+    (tmp_path / "z_last.py").write_text(program, encoding="utf-8")
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    try:
+        assert "toy" in losses.table.names() and losses.get("toy").name == "toy_loss"
+    finally:
+        losses.LOSSES.pop("toy", None)
+
+
 def test_an_unknown_name_raises():
     assert losses.get(None) is None
     for bad in ("ndgc", 3, {"class_name": "Other", "config": {}}):

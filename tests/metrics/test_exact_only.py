@@ -249,11 +249,10 @@ def test_labels_by_subtopic_must_fit_the_scores():
 # ---- Names.
 
 
-def test_the_constants_are_the_names_of_the_exact_metrics():
+def test_the_constants_are_names_of_exact_metrics():
     keys = {name: key for name, key in vars(metrics.RankingMetricKey).items() if name.isupper()}
-    assert keys == {
-        key.upper(): key for key in metrics.NAMES if type(metrics.get(key).ranking) is rankings.ExactRanking
-    }
+    assert keys == {key.upper(): key for key in metrics.NAMES if key in keys.values()}
+    assert {type(metrics.get(key).ranking) for key in keys.values()} == {rankings.ExactRanking}
 
 
 def test_the_argument_of_get_may_be_named_as_in_tf_ranking():

@@ -45,8 +45,11 @@ from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
 from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tfr_smooth.losses.softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
-from tfr_smooth.losses.table import NAMES, RankingLossKey, deserialize, get, hyperparameters, serialize
+from tfr_smooth.losses.table import RankingLossKey, deserialize, get, hyperparameters, serialize
+from tfr_smooth.losses.table import names as _names
 from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
+
+NAMES: tuple[str, ...] = _names()
 
 __all__ = [
     "LOSSES",

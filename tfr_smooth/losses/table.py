@@ -1,4 +1,4 @@
-"""All losses by name; lookup and serialization. The package imports it after the modules that register losses."""
+"""All losses by name; lookup and serialization."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
-_MAKERS: dict[str, Callable[..., RankingLoss]] = {
-    **{name: functools.partial(parts.make, MeasureLoss) for name, parts in _lookup.COMBINATIONS.items()},
-    **LOSSES,
-}
 
-# Of one score per document.
-NAMES: tuple[str, ...] = tuple(
-    name for name in _MAKERS if not (name in LOSSES and issubclass(LOSSES[name], MultiScoreLoss))
-)
+def makers() -> dict[str, Callable[..., RankingLoss]]:
+    """Returns the class or maker of each loss by name."""
+    combined = {name: functools.partial(parts.make, MeasureLoss) for name, parts in _lookup.COMBINATIONS.items()}
+    return {**combined, **LOSSES}
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of the losses of one score per document, of the modules of this package in any order."""
+    _serialization.import_modules("tfr_smooth.losses")
+    return tuple(name for name in makers() if not (name in LOSSES and issubclass(LOSSES[name], MultiScoreLoss)))
 
 
 class RankingLossKey:
@@ -91,7 +93,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> tfr_smooth.losses.get("neuralsort_err@10", temperature=0.5).measure
       ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
-    return _lookup.get(identifier, arguments, _MAKERS, RankingLoss)
+    return _lookup.get(identifier, arguments, makers(), RankingLoss)
 
 
 def serialize(loss: RankingLoss) -> dict[str, Any]:
@@ -148,9 +150,9 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.losses.hyperparameters("neuralsort_mrr")
       {'temperature': 1.0, 'topn': None}
     """
-    if _arguments.name("name", name, NAMES) in _lookup.COMBINATIONS:
+    if _arguments.name("name", name, names()) in _lookup.COMBINATIONS:
         return _lookup.COMBINATIONS[name].hyperparameters
-    parameters = inspect.signature(_MAKERS[name]).parameters.values()
+    parameters = inspect.signature(makers()[name]).parameters.values()
     return {
         parameter.name: parameter.default
         for parameter in parameters

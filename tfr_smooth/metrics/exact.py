@@ -15,7 +15,10 @@ METRICS: _serialization.Registry[MeasureMetric] = _serialization.Registry()
 
 
 class ExactMetric(MeasureMetric):
-    """Base class of metrics of the exact ranking, with the arguments of the measure in place of the measure."""
+    """Base class of metrics of the exact ranking, with the arguments of the measure in place of the measure.
+
+    The measure has the formula, and the errors of its arguments. Ties are ranked as `rankings.ExactRanking` says.
+    """
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -24,23 +27,13 @@ class ExactMetric(MeasureMetric):
 
 @METRICS.register("ndcg")
 class NDCGMetric(ExactMetric):
-    r"""Mean NDCG@K.
-
-    $$\frac{1}{N_K} \sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}$$
-
-    (Jarvelin, Kekalainen 2002; Thonet et al. 2021, Eq. 3 and 12.) Tied documents are ranked by descending index in
-    the list, which is trec_eval's rule for documents named by index.
+    """Mean NDCG@K: `measures.NDCG` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
       discount: The discount of a rank; see `measures.NDCG`.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -64,21 +57,11 @@ class NDCGMetric(ExactMetric):
 
 @METRICS.register("precision")
 class PrecisionMetric(ExactMetric):
-    r"""Mean P@K.
-
-    $$\frac{1}{K} \sum_{r=1}^K y_r$$
-
-    (Thonet et al. 2021, Eq. 1 and 10.) Labels >= 1 are relevant. Tied documents are ranked by descending index in
-    the list, which is trec_eval's rule for documents named by index.
+    """Mean P@K: `measures.Precision` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the number of real documents in the list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -95,21 +78,11 @@ class PrecisionMetric(ExactMetric):
 
 @METRICS.register("recall")
 class RecallMetric(ExactMetric):
-    r"""Mean R@K.
-
-    $$\frac{1}{R} \sum_{r=1}^K y_r$$
-
-    (Manning, Raghavan, Schuetze 2008.) Labels >= 1 are relevant. Tied documents are ranked by descending index in
-    the list, which is trec_eval's rule for documents named by index.
+    """Mean R@K: `measures.Recall` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -126,21 +99,11 @@ class RecallMetric(ExactMetric):
 
 @METRICS.register("map")
 class MeanAveragePrecisionMetric(ExactMetric):
-    r"""Mean average precision.
-
-    $$\frac{1}{R} \sum_{r=1}^K y_r \frac{1}{r} \sum_{l=1}^r y_l$$
-
-    (Thonet et al. 2021, Eq. 2 and 11.) Labels >= 1 are relevant. Tied documents are ranked by descending index in
-    the list, which is trec_eval's rule for documents named by index.
+    """Mean average precision: `measures.AveragePrecision` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -157,21 +120,11 @@ class MeanAveragePrecisionMetric(ExactMetric):
 
 @METRICS.register("mrr")
 class MRRMetric(ExactMetric):
-    r"""Mean reciprocal rank.
-
-    $$\sum_{r=1}^K \frac{1}{r} \, y_r \prod_{l<r} (1 - y_l)$$
-
-    (Voorhees 1999.) Labels >= 1 are relevant. Tied documents are ranked by descending index in the list, which is
-    trec_eval's rule for documents named by index.
+    """Mean reciprocal rank: `measures.ReciprocalRank` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -188,22 +141,12 @@ class MRRMetric(ExactMetric):
 
 @METRICS.register("err")
 class ERRMetric(ExactMetric):
-    r"""Mean expected reciprocal rank.
-
-    $$\sum_{r=1}^K \frac{1}{r} \, R_r \prod_{l<r} (1 - R_l), \quad R = \frac{2^y - 1}{2^{y_{max}}}$$
-
-    (Chapelle et al. 2009.) Tied documents are ranked by descending index in the list, which is trec_eval's rule for
-    documents named by index.
+    """Mean expected reciprocal rank: `measures.ExpectedReciprocalRank` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       max_grade: The highest label of the data set, > 0; higher labels are clipped to it.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -220,21 +163,10 @@ class ERRMetric(ExactMetric):
 
 @METRICS.register("spearman")
 class SpearmanMetric(ExactMetric):
-    r"""Mean Spearman's correlation.
-
-    $$\frac{\sum_j (r_j - \bar r)(q_j - \bar q)}{\sqrt{\sum_j (r_j - \bar r)^2 \sum_j (q_j - \bar q)^2}}$$
-
-    (Spearman 1904; Blondel et al. 2020, arXiv:2002.08871, Section 6.) $r_j$ are the ranks by score and $q_j$ the
-    ranks by label; tied documents share the mean of their ranks. Lists with equal labels have no correlation: they
-    are treated as lists without a relevant document.
+    """Mean Spearman's correlation: `measures.SpearmanCorrelation` of the exact ranking.
 
     Args:
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -251,21 +183,11 @@ class SpearmanMetric(ExactMetric):
 
 @METRICS.register("hits")
 class HitsMetric(ExactMetric):
-    r"""Mean Hits@K.
-
-    $$\min\left(1, \sum_{r=1}^K y_r\right)$$
-
-    (trec_eval's success_K.) Labels >= 1 are relevant. Tied documents are ranked by descending index in the list,
-    which is trec_eval's rule for documents named by index.
+    """Mean Hits@K: `measures.Hits` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -282,23 +204,13 @@ class HitsMetric(ExactMetric):
 
 @METRICS.register("dcg")
 class DCGMetric(ExactMetric):
-    r"""Mean DCG@K.
-
-    $$\sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}$$
-
-    (Jarvelin, Kekalainen 2002.) Tied documents are ranked by descending index in the list, which is trec_eval's
-    rule for documents named by index.
+    """Mean DCG@K: `measures.DCG` of the exact ranking.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
       gain_fn: The gain, an elementwise function of labels. None for $2^y - 1$.
       rank_discount_fn: The discount; see `measures.DCG`.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -322,20 +234,12 @@ class DCGMetric(ExactMetric):
 
 @METRICS.register("arp")
 class ARPMetric(ExactMetric):
-    r"""Mean average relevance position.
+    """Mean average relevance position: `measures.AverageRelevancePosition` of the exact ranking.
 
-    $$\frac{1}{\sum_r y_r} \sum_r r \, y_r$$
-
-    (TF-Ranking 0.5.5.) Lower is better. The weight of a list is multiplied by the sum of its labels. Tied documents
-    are ranked by descending index in the list, which is trec_eval's rule for documents named by index.
+    Lower is better. The weight of a list is multiplied by the sum of its labels.
 
     Args:
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -352,19 +256,12 @@ class ARPMetric(ExactMetric):
 
 @METRICS.register("ordered_pair_accuracy")
 class OPAMetric(ExactMetric):
-    r"""Mean ordered pair accuracy.
+    """Mean ordered pair accuracy: `measures.OrderedPairAccuracy` of the exact ranking.
 
-    $$\frac{\sum_{i, j} [y_i > y_j] \, [s_i > s_j]}{\sum_{i, j} [y_i > y_j]}$$
-
-    (TF-Ranking 0.5.5.) Tied scores are not correct. The weight of a list is multiplied by the number of its pairs.
+    The weight of a list is multiplied by the number of its pairs.
 
     Args:
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N^2), memory O(N^2) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -381,21 +278,10 @@ class OPAMetric(ExactMetric):
 
 @METRICS.register("kendall_tau")
 class KendallTauMetric(ExactMetric):
-    r"""Mean Kendall's correlation.
-
-    $$\frac{\sum_{i < j} \mathrm{sign}(s_i - s_j) \, \mathrm{sign}(y_i - y_j)}
-      {\sqrt{\sum_{i < j} [s_i \ne s_j] \sum_{i < j} [y_i \ne y_j]}}$$
-
-    (Kendall 1945.) Lists with equal labels have no correlation: they are treated as lists without a relevant
-    document.
+    """Mean Kendall's correlation: `measures.KendallTau` of the exact ranking.
 
     Args:
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N^2), memory O(N^2) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -412,13 +298,9 @@ class KendallTauMetric(ExactMetric):
 
 @METRICS.register("alpha_dcg")
 class AlphaDCGMetric(ExactMetric):
-    r"""Mean alpha-DCG@K.
+    """Mean alpha-DCG@K: `measures.AlphaDCG` of the exact ranking.
 
-    $$\sum_{r=1}^K \frac{1}{\log_2(r + 1)} \sum_t y_{rt} \, (1 - \alpha)^{\sum_{l<r} y_{lt}}$$
-
-    (Clarke et al. 2008.) Labels are [batch, list, subtopics]; a negative label marks a subtopic that the list does
-    not have, and a document with only negative labels is padding. Tied documents are ranked by descending index in
-    the list, which is trec_eval's rule for documents named by index.
+    Labels are [batch, list, subtopics].
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
@@ -426,11 +308,6 @@ class AlphaDCGMetric(ExactMetric):
       rank_discount_fn: The discount; see `measures.AlphaDCG`.
       seed: Has no effect, since ties are not in random order as in TF-Ranking.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -457,22 +334,13 @@ class AlphaDCGMetric(ExactMetric):
 
 @METRICS.register("precision_ia")
 class PrecisionIAMetric(ExactMetric):
-    r"""Mean intent-aware precision, P-IA@K.
+    """Mean intent-aware precision, P-IA@K: `measures.PrecisionIA` of the exact ranking.
 
-    $$\frac{1}{T K} \sum_t \sum_{r=1}^K y_{rt}$$
-
-    (Agrawal et al. 2009; Clarke et al. 2009.) Labels are [batch, list, subtopics]; a negative label marks a
-    subtopic that the list does not have, and a document with only negative labels is padding. Tied documents are
-    ranked by descending index in the list, which is trec_eval's rule for documents named by index.
+    Labels are [batch, list, subtopics].
 
     Args:
       topn: The cutoff K, >= 1; None for the number of real documents in the list.
       **options: `no_relevant`, `ragged`, `name` and `dtype`; see `MeasureMetric`.
-
-    Raises:
-      ValueError: If an argument is out of range or the shapes do not match.
-
-    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf

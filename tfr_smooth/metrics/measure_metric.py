@@ -132,7 +132,5 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
 
 
 def _default_name(measure: Measure, ranking: Ranking) -> str:
-    if not isinstance(ranking, ExactRanking):
-        return _lookup.name_of(ranking, measure) or "measure_metric"
-    name, topn = _lookup.MEASURE_NAMES.get(type(measure), "measure_metric"), getattr(measure, "topn", None)
-    return name if topn is None else f"{name}_{topn}"
+    name, topn = _lookup.name_of(ranking, measure) or "measure_metric", getattr(measure, "topn", None)
+    return name if topn is None or not isinstance(ranking, ExactRanking) else f"{name}_{topn}"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from tfr_smooth import _arguments, _lookup, _serialization, measures
+from tfr_smooth import _arguments, _lookup, _serialization
 from tfr_smooth.evaluation.trec import checked_measures, parted
 from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 
+_PARTS = {**_lookup.EXACT, **_lookup.COMBINATIONS}
 _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
     **METRICS,
-    **{name: functools.partial(parts.make, MeasureMetric) for name, parts in _lookup.COMBINATIONS.items()},
+    **{name: functools.partial(_PARTS[name].make, MeasureMetric) for name in _PARTS if name not in METRICS},
 }
 
 # Smooth metrics have the names of their losses.
@@ -33,7 +33,7 @@ _OF_TREC_EVAL = {
 
 
 class RankingMetricKey:
-    """The names of the exact metrics, as constants. Those of TF-Ranking's class have the same values.
+    """Names of exact metrics, as constants. Those of TF-Ranking's class have the same values.
 
     Example:
       >>> from tfr_smooth import metrics
@@ -174,7 +174,4 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.metrics.hyperparameters("err")
       {'topn': None, 'max_grade': 4.0}
     """
-    if _arguments.name("name", name, NAMES) in _lookup.COMBINATIONS:
-        return _lookup.COMBINATIONS[name].hyperparameters
-    measure = {**measures.MEASURES, **measures.EXACT_ONLY}[name]
-    return {field.name: field.default for field in dataclasses.fields(measure)}
+    return _PARTS[_arguments.name("name", name, NAMES)].hyperparameters
