@@ -255,6 +255,4 @@ class TrainingPlan:
             verbose=p["verbose"],
         )
         scorer.set_weights(model.get_weights())
-        if isinstance(validation, SelectedEpoch) and p["verbose"]:
-            print(validation, flush=True)
         return Trained(scorer, history, None if validation is None else validation.best_epoch)

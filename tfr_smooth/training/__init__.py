@@ -4,7 +4,6 @@ from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.explanation import Explanation
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss
@@ -18,7 +17,6 @@ __all__ = [
     "ExactValidation",
     "Explanation",
     "LazyAdamW",
-    "ProgressLog",
     "ResumableTraining",
     "TemperatureSchedule",
     "Validation",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
 import os
 import re
@@ -46,7 +48,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
     If the last checkpoint is damaged, the one before is restored, with a warning.
 
     Args:
-      directory: Directory of the checkpoints, created if missing. Multiple workers need a shared directory.
+      directory: Directory of the checkpoints and of `log.csv`, a table of the logs of all epochs, from 1 on; created if
+        missing. Multiple workers need a shared directory.
       validation: The validation callback to save and restore. None saves no validation state.
       settings: Settings that identify the training run, as JSON values, such as the learning rate. Restoring with
         different settings is an error. None stores no settings.
@@ -171,6 +174,10 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         }
         with cluster.path_to_save(self._strategy, self._directory) as directory:
             self._checkpoint.write(self._path(directory, epoch + 1))
+            # Not Keras's `CSVLogger`: it would repeat the rows of epochs that finished, but not in a checkpoint.
+            rows = itertools.zip_longest(range(1, epoch + 2), *self.history.values(), fillvalue="")
+            with _files.replacing(os.path.join(directory, "log.csv")) as path, open(path, "w", newline="") as file:
+                csv.writer(file).writerows([["epoch", *self.history], *rows])
             for old, name in _checkpoints(directory):
                 if old < epoch:  # The one before this remains, in case that this is damaged.
                     tf.io.gfile.remove(os.path.join(directory, name))

@@ -72,6 +72,11 @@ class Validation(tf.keras.callbacks.Callback):
         self.stopped = False
         self.history: dict[str, list[float]] = {}
 
+    def __str__(self) -> str:
+        """Returns which epoch is used."""
+        last = len(next(iter(self.history.values()), ()))
+        return f"Epoch {self.best_epoch or last} of {last} is used"
+
     def evaluate(self) -> dict[str, float]:
         """Evaluates the current model.
 
