@@ -19,7 +19,7 @@ FIRST = tests/rankings tests/measures tests/losses tests/metrics
 # fit, save and restore, resume, export.
 KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/test_tf_ranking_models.py \
 	tests/serving/test_table_export.py::test_every_signature_returns_the_scores_of_the_model \
-	tests/training/test_mixed_precision.py tests/training/test_progress.py tests/ranker/test_later_fits.py \
+	tests/training/test_mixed_precision.py tests/ranker/test_later_fits.py \
 	tests/training/test_resuming.py tests/training/test_validation.py \
 	tests/metrics/test_properties.py::test_fit_evaluate_and_a_restored_keras_file_report_the_metric \
 	tests/metrics/test_properties.py::test_the_result_is_the_weighted_mean_over_lists_of_all_batches \

@@ -47,9 +47,9 @@ def test_progress_is_printed_and_all_output_files_are_written(finished):
     lines = printed.splitlines()
     assert lines[0].startswith(" train: 60 queries") and lines[2].startswith("  test: 20 queries")
     assert lines[3].startswith("List ranks: [")
-    for epoch in range(1, 5):
-        assert lines[4 + epoch].startswith(f"Epoch {epoch}/4: loss 0.") and "val_smoothi_ndcg 0." in lines[4 + epoch]
-    assert lines[8].endswith(", done") and " is used: ndcg 0." in lines[9] and "test: ndcg 0." in lines[11]
+    assert lines[4:12:2] == [f"Epoch {epoch}/4" for epoch in range(1, 5)]
+    assert all(" - loss: 0." in line and " - val_smoothi_ndcg: 0." in line for line in lines[5:12:2])
+    assert " is used: ndcg 0." in lines[12] and "test: ndcg 0." in lines[14]
     expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
     assert sorted(path.name for path in output.iterdir()) == expected
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -91,7 +91,7 @@ def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
     arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--softmax_epochs=0")
     for epochs in (1, 2):
         printed = run(files, tmp_path, *arguments, f"--epochs={epochs}", recipe=[])
-    assert printed.count("Resuming after 1 finished epochs") == 1
+    assert printed.count(" after 1 finished epochs in ") == 1
     params = tfr_smooth.Ranker.load(tmp_path / "best.keras").get_params()
     given = {"hidden": [8], "members": 2, "epochs": 2, "schedule": "constant", "softmax_epochs": 0}
     assert params == tfr_smooth.Ranker(**given).get_params()
@@ -110,7 +110,7 @@ def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one
         assert process.returncode == 130 and "Traceback" not in errors
         assert errors.endswith("Interrupted. The same command resumes after the last finished epoch.\n")
     printed = run(files, tmp_path, "--epochs=4")
-    assert "Resuming after " in printed and "Epoch 1/4" not in printed
+    assert " finished epochs in " in printed and "Epoch 1/4" not in printed
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
     assert metrics == {part: pytest.approx(values, abs=1e-6) for part, values in expected.items()}
     changed = helpers.run_python(*command(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}'))

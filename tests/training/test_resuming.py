@@ -1,5 +1,6 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
+import re
 import signal
 
 import pytest
@@ -70,6 +71,8 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, unin
     assert resumed_validation.history == validation.history
     assert resumed_validation.best_epoch == validation.best_epoch
     helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
+    rows, resumed_rows = ((path / "checkpoints" / "log.csv").read_text().splitlines() for path in (folder, tmp_path))
+    assert rows == resumed_rows and [row.partition(",")[0] for row in rows] == ["epoch", "1", "2", "3", "4"]
     best, resumed_best = (tf.keras.models.load_model(path / "best.keras") for path in (folder, tmp_path))
     helpers.assert_same(resumed_best.get_weights(), best.get_weights(), rtol=1e-6, atol=1e-7)
 
@@ -134,13 +137,14 @@ def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(f
 # `training.train`, which holds the lock of the folder and defers Ctrl-C.
 
 
-def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=None, **settings):
+def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=None, verbose=False, **settings):
     dataset = tf.data.Dataset.from_tensors((tf.ones([2, 3, 2]), tf.constant([[1.0, 0.0, 0.0]] * 2))).repeat(3)
     model = models.FeedForwardScorer(hidden=[width], seed=0)
     model.compile(optimizer="adam", loss=losses.SoftmaxLoss())
     model.build([None, None, 2])
     settings = {"width": width, **settings}
     options = {"epochs": epochs, "checkpoint_dir": folder, "settings": settings, "callbacks": callbacks}
+    options["verbose"] = verbose
     return training.train(model, lambda finished: dataset, validation=validation, **options)
 
 
@@ -156,14 +160,17 @@ def test_fewer_epochs_than_the_finished_ones_are_refused(tmp_path):
         small_training(tmp_path, epochs=1)
 
 
-def test_a_run_that_stopped_early_is_not_continued(tmp_path):
-    def stops():
-        return training.Validation(lambda model: {"ndcg": 0.5}, monitor="ndcg", patience=1)
+def test_a_run_that_stopped_early_says_so_and_is_not_continued(tmp_path, capsys):
+    def run(*callbacks):
+        validation = training.Validation(lambda model: {"ndcg": 0.5}, monitor="ndcg", patience=1)
+        options = {"epochs": 5, "validation": validation, "callbacks": callbacks, "verbose": True}
+        return small_training(tmp_path, **options), capsys.readouterr().out
 
-    first = small_training(tmp_path, epochs=5, validation=stops())
-    assert len(first["loss"]) == 2
-    again = small_training(tmp_path, epochs=5, validation=stops(), callbacks=[Unexpected()])
-    assert again == first
+    (first, printed), (again, printed_again) = run(), run(Unexpected())
+    assert len(first["loss"]) == 2 and again == first
+    assert re.search(r"Epoch 2/5\n3/3 - .* - loss: .*\nEpoch 1 of 2 is used, stopped early; .* took \d+ s\n$", printed)
+    last = f"Epoch 1 of 2 is used, stopped early; the training took 0 s after 2 finished epochs in {tmp_path}\n"
+    assert printed_again == last
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "removed"])
