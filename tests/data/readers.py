@@ -6,18 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-# Options of batches, for lists of up to a dozen documents.
-OPTIONS = [
-    {},
-    {"list_size": 2, "ids": True},
-    {"list_size": 20, "drop_remainder": True},
-    {"shuffle": True, "seed": 3, "num_epochs": 2, "ids": True},
-    {"shuffle": True, "seed": 0, "first_epoch": 4},
-    {"group_by_length": True, "ids": True},
-    {"group_by_length": True, "shuffle": True, "seed": 3, "num_epochs": 2, "list_size": 3},
-    {"group_by_length": True, "shuffle": True, "seed": 1, "drop_remainder": True},
-]
-
 
 def letor_file(path, lengths, *, start=0, width=3):
     """Writes lists of these lengths: feature 1 is the number of the query, feature 2 the position in the list."""

@@ -1,17 +1,13 @@
 """The order of queries in the batches of `Lists`: epochs, seeds, lists of similar length."""
 
 import itertools
-import os
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.data.experimental import service
 
-from tests.data.readers import as_numpy, flat, order
+from tests.data.readers import flat, order
 from tfr_smooth.data import from_arrays
 from tfr_smooth.data.batches import prefetched, share_by_data
 
@@ -221,35 +217,3 @@ def test_fewer_queries_than_a_batch_yield_one_batch_or_none(kwargs):
     for drop_remainder, expected in ((False, [20]), (True, [])):
         dataset = LISTS.batches(21, group_by_length=True, drop_remainder=drop_remainder, **kwargs)
         assert [len(batch) for batch in order(dataset)] == expected
-
-
-# In a separate process: a worker in this process would find its Python functions.
-WORKER = """
-import sys
-from tensorflow.data.experimental.service import WorkerConfig, WorkerServer
-WorkerServer(WorkerConfig(dispatcher_address=sys.argv[1], port=0)).join()
-"""
-
-
-@pytest.mark.slow
-def test_the_service_serves_portable_batches_only():
-    """Each of the two workers produces all batches."""
-    server = service.DispatchServer(service.DispatcherConfig(port=0))
-    served = service.distribute(service.ShardingPolicy.OFF, server.target)
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, "-c", WORKER, server.target.partition("://")[2]]
-    workers = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for _ in range(2)]
-    try:
-        deadline = time.monotonic() + 120
-        while server._num_workers() < 2:
-            assert time.monotonic() < deadline and all(worker.poll() is None for worker in workers)
-            time.sleep(0.1)
-        dataset = LISTS.batches(4, shuffle=True, seed=3, portable=True)
-        found, expected = as_numpy(dataset.apply(served)), as_numpy(dataset)
-        assert sorted(labels.tobytes() for _, labels in found) == sorted(x.tobytes() for _, x in expected * 2)
-        with pytest.raises(tf.errors.OpError, match="pyfunc"):
-            as_numpy(LISTS.batches(4).apply(served))
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()

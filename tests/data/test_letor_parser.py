@@ -9,8 +9,8 @@ import pytest
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import LetorFormat
-from tfr_smooth.data.reading import letor_parser
-from tfr_smooth.data.reading.letor_parser import parse_head, read_blocks
+from tfr_smooth.data.reading import letor
+from tfr_smooth.data.reading.letor import parse_head, read_blocks
 
 PLAIN = LetorFormat()
 
@@ -106,7 +106,7 @@ def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
 )
 @pytest.mark.parametrize("size", [1, 300, 1 << 18])
 def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, text, message, size):
-    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
     with pytest.raises(ValueError, match=message):
@@ -197,7 +197,7 @@ def _naive(text: str, width: int):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
 def test_agrees_with_a_naive_parser(tmp_path, monkeypatch, seed, packed):
-    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", [1, 200, 1 << 18][seed % 3])
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", [1, 200, 1 << 18][seed % 3])
     text = _random_file(seed)
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
@@ -219,13 +219,13 @@ def test_features_are_read_unless_a_problem_is_named():
             place = source.randrange(len(text))
             text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-naeX\t")
         format = [PLAIN, LetorFormat(first_index=0), LetorFormat(missing=missing)][number % 3]
-        head = letor_parser.Head(1, 0, b"", b"", "".join(text).encode())
-        if letor_parser._problem(head.features, format, None):
+        head = letor.Head(1, 0, b"", b"", "".join(text).encode())
+        if letor._problem(head.features, format, None):
             if not any(piece.startswith("-0") for piece in "".join(text).split()):
                 with pytest.raises(ValueError):
-                    letor_parser._parse_features([head], format)
+                    letor._parse_features([head], format)
             continue
-        _, _, places, values = letor_parser._parse_features([head], format)
+        _, _, places, values = letor._parse_features([head], format)
         pairs = [piece.split(":") for piece in "".join(text).split()]
         assert places.tolist() == [int(index) - format.first_index for index, _ in pairs]
         tokens = {**(format.missing or {}), "n": np.nan}
@@ -263,7 +263,7 @@ def test_file_without_a_document_is_refused(tmp_path, text, packed):
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, packed):
-    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 1 << 14)
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     features = " ".join(f"{i}:0.25" for i in range(1, 41))
     open_file = gzip.open if packed else open

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from tests.data.readers import OPTIONS, as_numpy, assert_same_batches
+from tests.data.readers import as_numpy, assert_same_batches
 from tfr_smooth.data import (
     Roles,
     column_values,
@@ -155,11 +155,13 @@ def test_every_source_yields_the_same_lists(source, tmp_path, expected):
     assert frame[lists.roles.query].tolist() == QUERIES[SORTED].tolist()
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_portable_batches_are_the_same_without_python(expected, options):
-    found = expected.batches(2, portable=True, **options)
-    assert_same_batches(found, expected.batches(2, **options))
-    assert b"PyFunc" not in found._as_serialized_graph(allow_stateful=True).numpy()
+def test_saved_batches_are_the_same_without_python(expected, tmp_path):
+    """Such as for the service of tf.data."""
+    batches = expected.batches(2, ids=True)
+    batches.save(str(tmp_path / "batches"))
+    saved = tf.data.Dataset.load(str(tmp_path / "batches"))
+    assert_same_batches(saved, batches)
+    assert b"PyFunc" not in saved._as_serialized_graph(allow_stateful=True).numpy()
 
 
 def by_row(lists, **options):
@@ -180,11 +182,10 @@ def by_row(lists, **options):
 def test_weights_and_positions_stay_with_their_documents():
     options = {"weights": np.arange(9.0), "positions": np.arange(1, 10)}
     lists = from_arrays(FEATURES, LABELS, QUERIES, **options)
-    for portable in (False, True):
-        for values in by_row(lists, shuffle=True, portable=portable).values():
-            row = int(values["doc_id"])
-            assert values["weights"] == [row] and values["position"] == row + 1 and values["label"] == LABELS[row]
-            np.testing.assert_array_equal(values["features"], FEATURES[row])
+    for values in by_row(lists, shuffle=True).values():
+        row = int(values["doc_id"])
+        assert values["weights"] == [row] and values["position"] == row + 1 and values["label"] == LABELS[row]
+        np.testing.assert_array_equal(values["features"], FEATURES[row])
     inputs, _, weights = as_numpy(lists.batches(5))[0]
     assert inputs["position"].dtype == np.int32
     for array in (inputs["position"], weights, inputs["features"]):
@@ -235,7 +236,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.parametrize("source", ["pandas", "portable", *(slow(each) for each in ("Polars", "PyArrow", "Parquet"))])
+@pytest.mark.parametrize("source", ["pandas", *(slow(each) for each in ("Polars", "PyArrow", "Parquet"))])
 def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
     values, expected = COLUMNS[kind]
     if kind == "numeric category" and source in ("Polars", "Parquet"):  # They have none.
@@ -248,7 +249,7 @@ def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
         lists = read_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
     else:
         lists = from_table({"Polars": pl.from_arrow(table), "PyArrow": table}.get(source, frame), **roles)
-    ((inputs, labels),) = as_numpy(lists.batches(2, portable=source == "portable"))
+    ((inputs, labels),) = as_numpy(lists.batches(2))
     assert sorted(inputs) == ["mask", "x"]
     np.testing.assert_array_equal(inputs["x"], expected)
     np.testing.assert_array_equal(labels, [[1, 2], [0, -1]])
@@ -465,7 +466,7 @@ REFUSED = [
     (lambda: LISTS.batches(2, first_epoch=None), "`first_epoch` must be an integer >= 0, got None."),
     *(
         (lambda name=name: LISTS.batches(2, **{name: 1}), f"`{name}` must be True or False, got 1.")
-        for name in ("shuffle", "group_by_length", "drop_remainder", "ids", "portable")
+        for name in ("shuffle", "group_by_length", "drop_remainder", "ids")
     ),
 ]  # fmt: skip
 
@@ -524,8 +525,7 @@ def test_files_are_found_by_patterns_lists_and_uris(tmp_path):
         read_files(tmp_path / "text.parquet", **ROLES)
 
 
-@pytest.mark.parametrize("portable", [False, True])
-def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, portable):
+def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch):
     from tfr_smooth.data.reading import conversion, files
 
     monkeypatch.setattr(conversion, "BATCH_BYTES", 100)
@@ -537,7 +537,7 @@ def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, por
     roles = {"query": "q", "label": "label"}
     lists = read_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
     assert lists.table["x"].num_chunks > 10
-    options = {"shuffle": True, "seed": 1, "ids": True, "portable": portable}
+    options = {"shuffle": True, "seed": 1, "ids": True}
     assert_same_batches(lists.batches(4, **options), from_table(frame, **roles).batches(4, **options))
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.data.readers import as_numpy, assert_refused, example, integer, number, text
 from tfr_smooth.data import from_arrays, from_table, read_records, write_records
-from tfr_smooth.data.reading import record_writer, records
+from tfr_smooth.data.reading import records
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NAN = float("nan")
@@ -150,7 +150,7 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
 
 
 def test_a_file_appears_when_all_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_writer, "_serialized", lambda *_: 1 / 0)
+    monkeypatch.setattr(records, "_serialized", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_records(from_arrays(np.zeros([3, 1]), None, [1, 2, 3]), tmp_path / "r")
     assert list(tmp_path.iterdir()) == []

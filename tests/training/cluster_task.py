@@ -37,7 +37,6 @@ def shares(strategy, folder):
         "in order": {},
         "two epochs": {"num_epochs": 2},
         "shuffled": {"num_epochs": 2, "shuffle": True, "seed": 4},
-        "portable": {"shuffle": True, "seed": 4, "portable": True},
     }.items():
         dataset = read(folder / "train.txt", ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]

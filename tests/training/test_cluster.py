@@ -55,7 +55,7 @@ def test_a_step_of_two_workers_equals_that_of_one_device(compared, case):
         replicas.check(worker["steps"][case], case)
 
 
-@pytest.mark.parametrize("way", ["in order", "two epochs", "shuffled", "portable"])
+@pytest.mark.parametrize("way", ["in order", "two epochs", "shuffled"])
 def test_workers_share_each_batch_and_miss_no_list(compared, way):
     first, second = (worker["shares"][way] for worker in compared)
     assert first["everything"] == second["everything"]  # both workers read in the same order

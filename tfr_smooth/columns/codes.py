@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column
-from tfr_smooth.data.column_values import is_text
+from tfr_smooth.data.column_values import TEXTS, value_type
 from tfr_smooth.data.reading.checks import Where, id_text, number_text, shown
 from tfr_smooth.data.reading.value_types import as_type, numbers_as_text
 
@@ -46,7 +46,7 @@ class SplitColumn(Column):
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns the values as text, the same for all types of a value."""
-        return whole(values) if is_text(values.type) else id_text(where, values)
+        return whole(values) if value_type(values.type) in TEXTS else id_text(where, values)
 
     @property
     def reads(self) -> str:
@@ -56,7 +56,7 @@ class SplitColumn(Column):
     def as_trained(self, where: Where, values: Any) -> Any:
         """Returns the values in the type of the training: numbers may be written with a fraction of zeros."""
         if self.type == "number":
-            is_written = is_text(values.type)  # Float64 does not have all integers.
+            is_written = value_type(values.type) in TEXTS  # Float64 does not have all integers.
             return number_text(numbers_as_text(where, values)) if is_written else as_type(where, values, "number")
         return as_type(where, values, "boolean" if self.type == "boolean" else self.reads)
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column, TrainingValues
 from tfr_smooth.columns.number import mean_of
-from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import TEXTS, value_type
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_dates
 
@@ -72,7 +72,7 @@ class Date(Column):
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns dates, also those written in text: in the format that is the option, or as in ISO 8601."""
-        return parsed_dates(where, values, option or "") if column_values.is_text(values.type) else values
+        return parsed_dates(where, values, option or "") if value_type(values.type) in TEXTS else values
 
     @property
     def option(self) -> str:

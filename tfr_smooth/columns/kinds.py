@@ -313,7 +313,7 @@ def learn_column(
     where, chosen = Where(f"column {name!r}"), None if rows is None else pa.array(rows)
     values = vectors_of_one_length(values)  # readers of files see parts of a column only
     taken = value_type(values.type)
-    if not taken:
+    if taken in ("", "bytes"):
         raise ValueError(f"{where} must be numbers, booleans, text or dates, got the type {values.type}.")
     training = lambda raw, option: TrainingValues(  # noqa: E731
         name, raw if chosen is None else raw.take(chosen), max_categories, option

@@ -13,8 +13,7 @@ import tensorflow as tf
 from tfr_smooth.columns.codes import MOST_CODES, Coded, whole, whole_strings
 from tfr_smooth.columns.id import _RARE
 from tfr_smooth.columns.kinds import TrainingValues, counts_of
-from tfr_smooth.data import column_values
-from tfr_smooth.data.column_values import OUTER_BLANKS
+from tfr_smooth.data.column_values import OUTER_BLANKS, TEXTS, value_type, without
 from tfr_smooth.data.reading.checks import Where, id_text, refuse, refuse_where
 
 _SEPARATOR = "|"
@@ -63,7 +62,7 @@ class Set(Coded):
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns the values of each row as one text."""
         separator = option or _SEPARATOR
-        if column_values.is_text(values.type):
+        if value_type(values.type) in TEXTS:
             expected = f"values separated by {separator!r}, not a list in text"
             refuse_where(pc.match_substring_regex(values, r"^\s*[\[{(].*[\])}]\s*$"), where, expected, values)
             return values
@@ -113,7 +112,7 @@ def _joined(where: Where, values: Any, separator: str) -> Any:
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends.cast(pa.int64())])
     lists = pa.LargeListArray.from_arrays(offsets, texts)
     joined = pc.binary_join(lists, pa.scalar(separator, pa.large_string()))
-    return column_values.without(joined, pc.is_null(values))
+    return without(joined, pc.is_null(values))
 
 
 def value_texts(where: Where, lists: Any) -> Any:

@@ -1,18 +1,14 @@
 """Ranking data: `Lists` from arrays, tables, files and TF-Ranking's records, as batches of a dataset."""
 
 from tfr_smooth.data.labels import draw_labels, labels_from_scores, one_list_per_click
-from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.arrays import from_arrays
+from tfr_smooth.data.lists import Lists, Summary
 from tfr_smooth.data.reading.files import read_files
-from tfr_smooth.data.reading.letor import read_letor, read_split, write_letor
-from tfr_smooth.data.reading.letor_parser import LetorFormat
-from tfr_smooth.data.reading.record_writer import write_records
-from tfr_smooth.data.reading.records import read_records
+from tfr_smooth.data.reading.letor import LetorFormat, read_letor, read_split, write_letor
+from tfr_smooth.data.reading.records import read_records, write_records
+from tfr_smooth.data.reading.sources import from_arrays, from_table
 from tfr_smooth.data.reading.synthetic import write_synthetic_letor
-from tfr_smooth.data.reading.tables import from_table
 from tfr_smooth.data.reading.text_files import digest, expand_paths
 from tfr_smooth.data.roles import Roles
-from tfr_smooth.data.summary import Summary
 
 __all__ = [
     "LetorFormat",

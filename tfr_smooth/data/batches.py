@@ -1,21 +1,16 @@
-"""Batches of `Lists`: an order of the queries in each epoch, and the padded documents of a batch of queries."""
+"""Batches of lists: an order of the queries in each epoch, and the padded documents of a batch of queries."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import column_values
 from tfr_smooth.data.labels import one_list_per_click
-
-if TYPE_CHECKING:
-    from tfr_smooth.data.lists import Lists
 
 # Batches in a pool that is sorted by length. A larger pool would save little padding and shuffle less.
 _POOL = 50
@@ -114,7 +109,7 @@ class Order:
         return tf.gather(places, tf.gather(by_length, tf.argsort(pools, stable=True)))
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """One array of a batch: its values by row, the value of padding, and whether it has one value per list."""
 
     values: Any
@@ -127,101 +122,58 @@ class _Part(NamedTuple):
         return tf.string if self.values.dtype == object else tf.as_dtype(self.values.dtype)
 
 
-def dataset(lists: Lists, order: Order, list_size: int | None, ids: bool, portable: bool) -> tf.data.Dataset:
-    """Implements `Lists.batches`."""
-    parts, pack = _parts(lists, ids)
-    lengths = np.minimum(lists.lengths, list_size or lists.lengths)
-    source = (_Portable if portable else _Mapped)(lists, parts, lengths, list_size)
-    batch = order.batch_size if order.drop_remainder else None
-
-    @_plain
-    def load(queries: tf.Tensor) -> tuple[Any, ...]:
-        arrays = source(queries[: tf.math.count_nonzero(queries >= 0)])
-        for part, array in zip(parts, arrays[:-1], strict=True):
-            array.set_shape([batch, *([] if part.per_list else [list_size, *part.values.shape])])
-        arrays[-1].set_shape([batch, list_size])  # the mask
-        return pack(arrays)
-
-    batches = order.dataset(lengths).map(load, num_parallel_calls=_PARALLEL, deterministic=True)
-    if lists.roles.propensity is not None:
-        batches = batches.map(one_list_per_click)
-    batches = batches.apply(tf.data.experimental.assert_cardinality(order.count(len(lists))))
-    return prefetched(batches)
-
-
-def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tensor]], tuple[Any, ...]]]:
-    """Returns the arrays of a batch, and a function that makes the element of the dataset from them and the mask."""
-    roles, parts, names = lists.roles, [], []
-
-    def add(name: str, *part: Any) -> None:
-        names.append(name)
-        parts.append(_Part(*part))
-
-    for name in roles.features:
-        values = lists.column(name)
-        add(name, values, b"" if values.dtype == object else 0)
-    if roles.position is not None:
-        add("position", lists.column(roles.position), 0)
-    if ids:
-        both = {"query_id", "doc_id"} & {*names}
-        if both:
-            raise ValueError(f"`ids` must be False, as there are features of these names, got True and {sorted(both)}.")
-        texts = lists.query_ids
-        texts = texts if column_values.is_text(texts.type) else texts.cast(pa.string())
-        add("query_id", column_values.ColumnValues(pa.chunked_array([texts])), b"", True)
-        add("doc_id", _Rows() if roles.document_id is None else lists.column(roles.document_id), b"")
-    inputs = len(names)
-    for name in roles.labels:
-        add(name, lists.column(name), -1)
-    for name in filter(None, (roles.weight, roles.propensity)):
-        add(name, lists.column(name), 0)
-
-    def pack(arrays: list[tf.Tensor]) -> tuple[Any, ...]:
-        *arrays, mask = arrays
-        features = {**dict(zip(names[:inputs], arrays, strict=False)), "mask": mask}
-        labels = arrays[inputs : inputs + len(roles.labels)]
-        if not labels:
-            return features, tf.where(mask, 0.0, -1.0)
-        labels = labels[0] if len(labels) == 1 else tf.stack(labels, axis=2)
-        others = arrays[inputs + len(roles.labels) :]
-        weights = others[0] if roles.weight is not None else None
-        if roles.propensity is not None:
-            weights = tf.math.divide_no_nan(tf.ones_like(others[-1]) if weights is None else weights, others[-1])
-        return (features, labels) if weights is None else (features, labels, weights)
-
-    return parts, pack
-
-
-class _Rows:
-    """The numbers of the rows as text."""
+class RowNumbers:
+    """The numbers of the rows as text, the ids of documents without others."""
 
     dtype = np.dtype(object)
     shape: list[int | None] = []
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the values of rows, int64 [n]."""
         return rows.astype(np.bytes_).astype(object)
 
 
-class _Mapped:
-    """Copies the documents of a batch from the columns, in memory or on disk, in Python."""
+def dataset(
+    inputs: Mapping[str, Part],
+    labels: Sequence[Part],
+    weights: Mapping[str, Part],
+    *,
+    lengths: np.ndarray,
+    rows_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    order: Order,
+    list_size: int | None,
+    release: Callable[[], None],
+) -> tf.data.Dataset:
+    """Returns the batches of `Lists.batches`.
 
-    def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
-        self._lists, self._parts, self._lengths, self._list_size = lists, parts, lengths, list_size
-        self._read = 0
-        self._kinds = [*(part.dtype for part in parts), tf.bool]
+    Args:
+      inputs: The inputs by name.
+      labels: The labels.
+      weights: The weights by role, "weight" and "propensity", if there are any.
+      lengths: int64 [queries], the number of documents of each query.
+      rows_of: Returns the rows of the first documents of queries, given their indices and numbers.
+      order: The order of the queries.
+      list_size: The documents per list, or None for the longest list of each batch.
+      release: Lets the operating system take back the memory of columns that are mapped from a file.
+    """
+    parts = [*inputs.values(), *labels, *weights.values()]
+    lengths = np.minimum(lengths, list_size or lengths)
+    kinds = [*(part.dtype for part in parts), tf.bool]
+    batch = order.batch_size if order.drop_remainder else None
+    shapes = [[batch] if part.per_list else [batch, list_size, *part.values.shape] for part in parts]
+    read = 0
 
-    def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
-        return tf.numpy_function(self._arrays, [queries], self._kinds, stateful=False)
-
-    def _arrays(self, queries: np.ndarray) -> list[np.ndarray]:
-        lengths = self._lengths[queries]
-        longest = self._list_size or int(lengths.max(initial=0))
-        mask = np.arange(longest) < lengths[:, None]
+    def copied(queries: np.ndarray) -> list[np.ndarray]:
+        """Copies the documents of a batch from the columns, in memory or on disk."""
+        nonlocal read
+        counts = lengths[queries]
+        longest = list_size or int(counts.max(initial=0))
+        mask = np.arange(longest) < counts[:, None]
         places = np.zeros(mask.shape, np.int64)
-        places[mask] = self._lists.rows_of(queries, lengths)
+        places[mask] = rows_of(queries, counts)
         rows, padding = places.reshape(-1), ~mask
         arrays = []
-        for part in self._parts:
+        for part in parts:
             if part.per_list:
                 arrays.append(part.values(queries))
                 continue
@@ -231,36 +183,42 @@ class _Mapped:
                 values = values.copy()
             values[padding] = part.fill
             arrays.append(values)
-        self._read += sum(array.nbytes for array in arrays) + len(queries) * len(arrays) * _PAGES
-        if self._read > _RELEASED:
-            self._read = 0
-            self._lists.release()
+        read += sum(array.nbytes for array in arrays) + len(queries) * len(arrays) * _PAGES
+        if read > _RELEASED:
+            read = 0
+            release()
         return [*arrays, mask]
 
+    @_plain
+    def load(queries: tf.Tensor) -> tuple[Any, ...]:
+        real = queries[: tf.math.count_nonzero(queries >= 0)]
+        arrays = tf.numpy_function(copied, [real], kinds, stateful=False)
+        for array, shape in zip(arrays, [*shapes, [batch, list_size]], strict=True):
+            array.set_shape(shape)
+        mask, each = arrays[-1], iter(arrays)
+        features = {**{name: next(each) for name in inputs}, "mask": mask}
+        targets = [next(each) for _ in labels]
+        of_roles = {role: next(each) for role in weights}
+        found = features, _stacked(targets) if targets else tf.where(mask, 0.0, -1.0)
+        return (*found, _weight(of_roles)) if weights else found
 
-class _Portable:
-    """Copies the documents of a batch from constants, in TensorFlow."""
+    batches = order.dataset(lengths).map(load, num_parallel_calls=_PARALLEL, deterministic=True)
+    if "propensity" in weights:
+        batches = batches.map(one_list_per_click)
+    return prefetched(batches.apply(tf.data.experimental.assert_cardinality(order.count(len(lengths)))))
 
-    def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
-        self._parts, self._list_size = parts, list_size
-        rows, queries = lists.rows, np.arange(len(lists))
-        with tf.device("CPU:0"):
-            self._lengths, self._starts = tf.constant(lengths), tf.constant(lists.starts[:-1])
-            self._constants = [tf.constant(part.values(queries if part.per_list else rows)) for part in parts]
 
-    def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
-        lengths = tf.gather(self._lengths, queries)
-        longest = self._list_size or tf.reduce_max(lengths)
-        mask = tf.sequence_mask(lengths, longest)
-        rows = tf.where(mask, tf.gather(self._starts, queries)[:, None] + tf.range(longest, dtype=tf.int64), 0)
-        arrays = []
-        for part, constant in zip(self._parts, self._constants, strict=True):
-            if part.per_list:
-                arrays.append(tf.gather(constant, queries))
-                continue
-            real = tf.reshape(mask, [-1, longest, *[1] * (constant.shape.rank - 1)])
-            arrays.append(tf.where(real, tf.gather(constant, rows), tf.cast(part.fill, constant.dtype)))
-        return [*arrays, mask]
+def _stacked(labels: list[tf.Tensor]) -> tf.Tensor:
+    """Returns the labels of one objective, or of several in the last axis."""
+    return labels[0] if len(labels) == 1 else tf.stack(labels, axis=2)
+
+
+def _weight(weights: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the weights, divided by the propensities."""
+    if "propensity" not in weights:
+        return weights["weight"]
+    propensity = weights["propensity"]
+    return tf.math.divide_no_nan(weights.get("weight", tf.ones_like(propensity)), propensity)
 
 
 def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:

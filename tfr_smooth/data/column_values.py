@@ -15,35 +15,23 @@ OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
 _HASHED = 1 << 20  # rows that are hashed at once
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Returns whether values are numbers or booleans."""
-    types = pa.types
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Returns whether values are text or bytes."""
-    types = pa.types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or is_bytes(kind)
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """Returns whether values are bytes."""
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-
-
-def is_date(kind: pa.DataType) -> bool:
-    """Returns whether values are dates or times."""
-    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-
-
-def is_set(kind: pa.DataType) -> bool:
-    """Returns whether values are lists of any lengths."""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+_TYPES = {
+    "number": [*_INTEGERS, pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1)],
+    "boolean": [pa.bool_()],
+    "text": [pa.string(), pa.large_string(), pa.string_view()],
+    "bytes": [pa.binary(), pa.large_binary()],
+    "date": [pa.timestamp("s"), pa.date32(), pa.date64()],
+    "vector": [pa.list_(pa.null(), 1)],
+    "set": [pa.list_(pa.null()), pa.large_list(pa.null())],
+}
+_NAMES = {kind.id: name for name, kinds in _TYPES.items() for kind in kinds}
+_NAMES |= {getattr(pa.lib, f"Type_DECIMAL{bits}", -1): "number" for bits in (32, 64)}  # not in all versions of Arrow
+NUMBERS, TEXTS, NESTED = ("number", "boolean"), ("text", "bytes"), ("vector", "set")
 
 
 def value_type(values: pa.DataType) -> str:
-    """Returns the type of the values of a column of `Lists`: "number", "boolean", "text", "date", "vector" or "set".
+    """Returns the type of the values of a column: "number", "boolean", "text", "bytes", "date", "vector" or "set".
 
     Args:
       values: The Arrow type.
@@ -51,15 +39,7 @@ def value_type(values: pa.DataType) -> str:
     Returns:
       The type; "" for others.
     """
-    if is_number(values):
-        return "boolean" if pa.types.is_boolean(values) else "number"
-    if is_date(values):
-        return "date"
-    if is_set(values):
-        return "set"
-    if pa.types.is_fixed_size_list(values):
-        return "vector"
-    return "text" if is_text(values) and not is_bytes(values) else ""
+    return _NAMES.get(values.id, "")
 
 
 def without(values: Any, missing: Any) -> Any:
@@ -101,13 +81,15 @@ class ColumnValues:
         kind = column.type
         self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
-        self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
-        values = kind.value_type if self.width is not None or is_set(kind) else kind
-        as_text = is_text(values) or pa.types.is_decimal256(values)
-        self.dtype = np.dtype(object if as_text else np.int64 if is_date(values) else np.float32)
+        nested = value_type(kind)
+        values = kind.value_type if nested in NESTED else kind
+        self.is_set = nested == "set"
+        self.width: int | None = kind.list_size if nested == "vector" else None
+        given = value_type(values)
+        as_text = given in TEXTS or values.id == pa.lib.Type_DECIMAL256
+        self.dtype = np.dtype(object if as_text else np.int64 if given == "date" else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
-        self.is_set = is_set(kind)
         self._matrices = None
         if self.width is not None and values == pa.float32() and not column.null_count:
             self._matrices = [self._matrix(chunk) for chunk in self._chunks]
@@ -196,10 +178,11 @@ def _as_numpy(array: pa.Array) -> np.ndarray:
     kind = array.type
     if pa.types.is_decimal256(kind):
         array, kind = array.cast(pa.large_string()), pa.large_string()
-    if is_text(kind):
-        as_bytes = array if is_bytes(kind) else array.cast(pa.large_binary())
+    given = value_type(kind)
+    if given in TEXTS:
+        as_bytes = array if given == "bytes" else array.cast(pa.large_binary())
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
-    if is_date(kind):
+    if given == "date":
         # Arrow rounds the times before 1970 up.
         seconds = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy() // 1_000_000
         return np.where(array.is_valid().to_numpy(False), seconds, np.iinfo(np.int64).min)

@@ -8,17 +8,49 @@ import hashlib
 import mmap
 import reprlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import batches, column_values
-from tfr_smooth.data.column_values import ColumnValues
+from tfr_smooth.data.batches import Order, Part, RowNumbers, dataset
+from tfr_smooth.data.column_values import TEXTS, ColumnValues, update_hash, value_type
 from tfr_smooth.data.roles import DENSE, Roles
-from tfr_smooth.data.summary import Summary, summary_of
+
+_MOST_LABELS = 1000  # of different labels that a summary counts
+
+
+class Summary(NamedTuple):
+    """What `Lists.summary` returns.
+
+    Attributes:
+      queries: The number of queries.
+      documents: The number of documents.
+      num_features: The number of features: the width of the feature matrix, or the number of feature columns.
+      longest_list: The number of documents of the longest list.
+      highest_label: The highest label; 0 without labels.
+      whole_labels: Whether all labels are whole numbers.
+      label_counts: The number of documents by label, sorted by label; empty for more than 1,000 different labels.
+      missing: The number of missing values by feature column, for columns that have any.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], ["a", "b", "a"])
+      >>> lists.summary().label_counts
+      {0.0: 1, 1.0: 1, 2.0: 1}
+    """
+
+    queries: int
+    documents: int
+    num_features: int
+    longest_list: int
+    highest_label: float
+    whole_labels: bool
+    label_counts: dict[float, int]
+    missing: dict[str, int]
 
 
 class Lists:
@@ -97,7 +129,7 @@ class Lists:
     @property
     def is_dense(self) -> bool:
         """Whether the features are the matrix in the column "features"."""
-        return self.roles.features == (DENSE,) and pa.types.is_fixed_size_list(self._columns[DENSE].type)
+        return self.roles.features == (DENSE,) and value_type(self._columns[DENSE].type) == "vector"
 
     @property
     def source(self) -> pa.Table:
@@ -159,7 +191,7 @@ class Lists:
         for name, column in zip(self._columns.column_names, self._columns.columns, strict=True):
             content.update(name.encode())
             for chunk in column.chunks:
-                column_values.update_hash(content, chunk)
+                update_hash(content, chunk)
                 self.release()
         return content.hexdigest()[:16]
 
@@ -352,7 +384,22 @@ class Lists:
 
         Time and memory O(documents).
         """
-        return summary_of(self)
+        counts: dict[float, int] = {}
+        whole, highest = True, 0.0
+        if self.roles.labels:
+            labels = np.concatenate([self.values(name) for name in self.roles.labels])
+            distinct, numbers = np.unique(labels, return_counts=True)
+            whole, highest = bool((distinct == np.round(distinct)).all()), float(distinct.max(initial=0.0))
+            if len(distinct) <= _MOST_LABELS:
+                counts = dict(zip(distinct.tolist(), numbers.tolist(), strict=True))
+        missing, rows = {}, self.rows
+        for name in self.roles.features:
+            column = self._columns[name]
+            is_missing = pc.is_null(column, nan_is_null=True).to_numpy()[rows]
+            if is_missing.any() and value_type(column.type) != "vector":
+                missing[name] = int(is_missing.sum())
+        longest = int(self.lengths.max(initial=0))
+        return Summary(len(self), self.documents, self.num_features, longest, highest, whole, counts, missing)
 
     def to_pandas(self) -> Any:
         """Returns the documents as a pandas DataFrame, in order; a column "features" becomes columns "1", "2", ...
@@ -361,7 +408,7 @@ class Lists:
           The DataFrame.
         """
         table = self.table
-        if DENSE not in table.column_names or not pa.types.is_fixed_size_list(table[DENSE].type):
+        if DENSE not in table.column_names or value_type(table[DENSE].type) != "vector":
             return table.to_pandas()
         import pandas as pd
 
@@ -381,7 +428,6 @@ class Lists:
         group_by_length: bool = False,
         drop_remainder: bool = False,
         ids: bool = False,
-        portable: bool = False,
     ) -> tf.data.Dataset:
         """Returns a dataset of padded batches of lists.
 
@@ -403,8 +449,6 @@ class Lists:
             size.
           drop_remainder: Whether to drop the last batch of an epoch if it is not full.
           ids: Whether to add "query_id" and "doc_id" to the inputs, as text.
-          portable: Whether the dataset contains the data, up to 2 GB, and runs without Python, so that it can be sent
-            to other processes, such as the workers of `tf.data`'s service.
 
         Returns:
           A dataset of `(inputs, labels)`, or of `(inputs, labels, weights)` with weights or propensities. The labels
@@ -431,7 +475,27 @@ class Lists:
           >>> inputs["doc_id"].numpy().tolist(), labels.numpy().tolist()
           ([[b'0', b'2'], [b'1', b'']], [[1.0, 2.0], [0.0, -1.0]])
         """
-        order = batches.Order(batch_size, shuffle, seed, first_epoch, num_epochs, group_by_length, drop_remainder)
-        list_size = _arguments.integer_or_none("list_size", list_size, least=1)
-        _arguments.boolean("ids", ids)
-        return batches.dataset(self, order, list_size, ids, _arguments.boolean("portable", portable))
+        roles = self.roles
+        inputs = {}
+        for name in roles.features:
+            values = self.column(name)
+            inputs[name] = Part(values, b"" if values.dtype == object else 0)
+        if roles.position is not None:
+            inputs["position"] = Part(self.column(roles.position), 0)
+        if _arguments.boolean("ids", ids):
+            if both := sorted({"query_id", "doc_id"} & inputs.keys()):
+                raise ValueError(f"`ids` must be False, as there are features of these names, got True and {both}.")
+            texts = self.query_ids if value_type(self.query_ids.type) in TEXTS else self.query_ids.cast(pa.string())
+            inputs["query_id"] = Part(ColumnValues(pa.chunked_array([texts])), b"", per_list=True)
+            inputs["doc_id"] = Part(RowNumbers() if roles.document_id is None else self.column(roles.document_id), b"")
+        weights = {role: getattr(roles, role) for role in ("weight", "propensity")}
+        return dataset(
+            inputs,
+            [Part(self.column(name), -1) for name in roles.labels],
+            {role: Part(self.column(name), 0) for role, name in weights.items() if name is not None},
+            lengths=self.lengths,
+            rows_of=self.rows_of,
+            order=Order(batch_size, shuffle, seed, first_epoch, num_epochs, group_by_length, drop_remainder),
+            list_size=_arguments.integer_or_none("list_size", list_size, least=1),
+            release=self.release,
+        )

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from tfr_smooth import _extras
-from tfr_smooth.data.reading.arrays import column
 from tfr_smooth.data.reading.checks import Where, query_ids
-from tfr_smooth.data.reading.sources import check_index
+from tfr_smooth.data.reading.sources import check_index, column
 
 DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 

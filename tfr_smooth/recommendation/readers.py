@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column_values import is_date, is_number, is_text
+from tfr_smooth.data.column_values import NUMBERS, TEXTS, value_type
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.ids import plain_array
@@ -198,7 +198,7 @@ def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
 def _numbers(name: str, frame: pa.Table, column: str, rows: np.ndarray, *, is_weight: bool = False) -> np.ndarray:
     """Returns the numbers of rows, integers or float64; weights are > 0."""
     where, values = _column(name, frame, column)
-    if not is_number(values.type):
+    if value_type(values.type) not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {values.type}.")
     numbers = values if pa.types.is_integer(values.type) else values.cast(pa.float64())
     numbers = numbers.to_numpy(zero_copy_only=False)[rows]
@@ -211,10 +211,10 @@ def _numbers(name: str, frame: pa.Table, column: str, rows: np.ndarray, *, is_we
 def _times(name: str, frame: pa.Table, column: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the times of rows, exact for their order, and as float64: seconds of dates, and numbers as they are."""
     where, values = _column(name, frame, column)
-    if is_text(values.type):
+    if value_type(values.type) in TEXTS:
         values = parsed_dates(where, values)
         checks.refuse_where(pc.is_null(values), where, "known values", values)
-    if not is_date(values.type):
+    if value_type(values.type) != "date":
         numbers = _numbers(name, frame, column, rows)
         return numbers, numbers.astype(np.float64)
     # In the unit of the type: nanoseconds have no far years.
@@ -226,8 +226,8 @@ def _times(name: str, frame: pa.Table, column: str, rows: np.ndarray) -> tuple[n
 def _ids(name: str, frame: pa.Table, column: str, rows: np.ndarray, table: IdTable) -> np.ndarray:
     """Returns the numbers of the ids of rows."""
     where, values = _column(name, frame, column)
-    values = checks.id_text(where, values) if is_date(values.type) else values
-    if not (is_number(values.type) or is_text(values.type)):
+    values = checks.id_text(where, values) if value_type(values.type) == "date" else values
+    if value_type(values.type) not in (*NUMBERS, *TEXTS):
         raise ValueError(f"{where} must be whole numbers or text, got the type {values.type}.")
     codes, numbers = values.take(pa.array(rows)).dictionary_encode(), []
     for code, value in enumerate(codes.dictionary.to_pylist()):

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import OUTER_BLANKS, TEXTS, value_type
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import arrays, checks
+from tfr_smooth.data.reading import checks, sources
 from tfr_smooth.data.reading.ids import plain_array
 from tfr_smooth.data.reading.sources import check_constant, of_files
 
@@ -47,7 +47,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     for name in dict.fromkeys((query, text)):
         texts = _texts(checks.Where(f"column {name!r}"), source[name])
         source = source.set_column(source.column_names.index(name), name, texts)
-    lists = arrays.lists_of(source, {}, argument="X", **roles)
+    lists = sources.lists_of(source, {}, argument="X", **roles)
     check_constant(lists, lists.source[str(query)], f"column {query!r}", "another text in")
     return lists
 
@@ -79,6 +79,6 @@ def _texts(where: checks.Where, column: Any) -> Any:
     """Returns the texts of a column without the blanks around them, which do not count."""
     values = plain_array(column)
     checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
-    if len(values) and not column_values.is_text(values.type):  # An empty column may have any type.
+    if len(values) and value_type(values.type) not in TEXTS:  # An empty column may have any type.
         checks.refuse(where, "text", values[0], 0)
-    return pc.replace_substring_regex(values.cast(pa.large_string()), column_values.OUTER_BLANKS, "")
+    return pc.replace_substring_regex(values.cast(pa.large_string()), OUTER_BLANKS, "")

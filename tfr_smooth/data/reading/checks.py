@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.data.column_values import dense_column, is_date, is_number, is_set, is_text, value_type, without
+from tfr_smooth.data.column_values import NESTED, NUMBERS, TEXTS, dense_column, value_type, without
 from tfr_smooth.data.roles import DENSE, Roles
 
 _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"
@@ -53,7 +53,7 @@ def is_table(value: Any) -> bool:
 
 def is_dense(table: pa.Table) -> bool:
     """Returns whether a table is a matrix of numbers: one column of vectors with the name `DENSE`."""
-    return table.column_names == [DENSE] and pa.types.is_fixed_size_list(table[DENSE].type)
+    return table.column_names == [DENSE] and value_type(table[DENSE].type) == "vector"
 
 
 def as_arrow(table: Any) -> pa.Table:
@@ -205,6 +205,7 @@ def id_text(where: Where, column: Any) -> Any:
       ValueError: If the values are of another type.
     """
     kind, text = column.type, pa.large_string()
+    given = value_type(kind)
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([id_text(where, chunk) for chunk in column.chunks], text)
     if pa.types.is_decimal(kind):
@@ -214,7 +215,7 @@ def id_text(where: Where, column: Any) -> Any:
         whole = pc.and_(pc.equal(numbers, pc.round(numbers)), pc.less(pc.abs(numbers), 2.0**63))
         integers = pc.if_else(whole, numbers, pa.scalar(0.0, kind)).cast(pa.int64())
         return pc.if_else(whole, integers.cast(text), number_text(numbers.cast(text)))
-    if is_date(kind):
+    if given == "date":
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp(kind.unit))  # without a time zone: in UTC
         return pc.replace_substring_regex(column.cast(text), r"(\.\d*[1-9])0+$|(?: 00:00:00)?(?:\.0+)?$", r"\1")
@@ -223,7 +224,7 @@ def id_text(where: Where, column: Any) -> Any:
         first, last = "[("[kind.closed in ("right", "neither")], ")]"[kind.closed in ("right", "both")]
         joined = pc.binary_join_element_wise(*ends, pa.scalar(", ", text))
         return pc.binary_join_element_wise(pa.scalar(first, text), joined, pa.scalar(last, text), pa.scalar("", text))
-    if is_text(kind) or is_number(kind):
+    if given in (*NUMBERS, *TEXTS):
         return column.cast(text)
     raise ValueError(f"{where} must have ids or categories as text, numbers or dates, got the type {kind}.")
 
@@ -278,10 +279,10 @@ def _ids(where: Where, column: Any) -> Any:
 def query_ids(where: Where, column: Any) -> Any:
     """Returns a column of query ids, without missing values."""
     column = _ids(where, column)
-    column = pc.utf8_trim_whitespace(column) if value_type(column.type) == "text" else column
-    expected = "query ids without missing values"
-    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
-    if not (is_number(column.type) or is_text(column.type) or is_date(column.type)):
+    given = value_type(column.type)
+    column = pc.utf8_trim_whitespace(column) if given == "text" else column
+    refuse_where(pc.is_null(column, nan_is_null=True), where, "query ids without missing values", column)
+    if given not in (*NUMBERS, *TEXTS, "date"):
         raise ValueError(f"{where} must be query ids as numbers or text, got the type {column.type}.")
     return column
 
@@ -289,11 +290,12 @@ def query_ids(where: Where, column: Any) -> Any:
 def _numbers(where: Where, column: Any, sign: str = "") -> Any:
     """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
     column = plain(where, column)
-    if is_text(column.type):
+    given = value_type(column.type)
+    if given in TEXTS:
         values = ", ".join(shown(value) for value in pc.unique(column).to_pylist()[:_MOST_SHOWN])
         hint = "convert them to numbers, such as by `map({'no': 0, 'yes': 1})` of pandas"
         raise ValueError(f"{where} must be numbers or booleans, got text such as {values}: {hint}.")
-    if not is_number(column.type):
+    if given not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
     known = pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)
     good = pc.is_finite(known)
@@ -306,7 +308,7 @@ def _numbers(where: Where, column: Any, sign: str = "") -> Any:
 def _positions(where: Where, column: Any) -> Any:
     """Returns a column of positions as int32."""
     numbers = plain(where, column)
-    if not is_number(numbers.type):
+    if value_type(numbers.type) not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {numbers.type}.")
     numbers = pc.fill_null(numbers.cast(pa.float64(), safe=False), np.nan)
     most = np.iinfo(np.int32).max
@@ -319,12 +321,12 @@ def _positions(where: Where, column: Any) -> Any:
 
 def _document_ids(where: Where, column: Any) -> Any:
     column = _ids(where, column)
-    return column if is_text(column.type) else id_text(where, column)
+    return column if value_type(column.type) in TEXTS else id_text(where, column)
 
 
 def vectors_of_one_length(column: Any) -> Any:
     """Returns sets of numbers as vectors if they have one size, and other columns as they are."""
-    if not (is_set(column.type) and is_number(column.type.value_type)):
+    if value_type(column.type) != "set" or value_type(column.type.value_type) not in NUMBERS:
         return column
     lengths = pc.min_max(pc.list_value_length(column)).as_py()
     if lengths["min"] != lengths["max"] or not lengths["min"]:
@@ -341,10 +343,10 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
       part: Whether it is one of several parts, which get the same type.
     """
     kind = column.type
-    is_list = is_set(kind) or pa.types.is_fixed_size_list(kind)
+    nested = value_type(kind) in NESTED
     if pa.types.is_duration(kind):
         column = pc.divide(column.cast(pa.duration("us"), safe=False).cast(pa.int64()), _MICROSECONDS_PER_DAY)
-    elif not is_list:
+    elif not nested:
         column = plain(where, column)
     elif pa.types.is_null(kind.value_type) and not part:  # such as the empty set of a table of one row
         return pa.chunked_array([pa.nulls(len(column), pa.float32())])
@@ -353,16 +355,16 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
     elif not part:
         column = vectors_of_one_length(column)
     kind = column.type
-    values = kind.value_type if is_list else kind
-    good = is_number(values) or (is_text(values) and not pa.types.is_fixed_size_list(kind))
-    if not (good or (is_date(values) and not is_list)):
+    values = kind.value_type if nested else kind
+    allowed = {"vector": NUMBERS, "set": (*NUMBERS, *TEXTS)}.get(value_type(kind), (*NUMBERS, *TEXTS, "date"))
+    if value_type(values) not in allowed:
         raise ValueError(f"{where} must be {_FEATURE_KINDS}, got the type {kind}.")
     if pa.types.is_floating(values):
-        numbers = pc.list_flatten(column) if is_list else column
+        numbers = pc.list_flatten(column) if nested else column
         singles = numbers.cast(pa.float32(), safe=False)
         place = pc.index(pc.is_inf(singles), True).as_py()
         if place >= 0:
-            row = pc.list_parent_indices(column)[place].as_py() if is_list else place
+            row = pc.list_parent_indices(column)[place].as_py() if nested else place
             refuse(where, "finite float32 numbers or missing", numbers[place], row)
     return column
 

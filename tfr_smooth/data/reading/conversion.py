@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _files
-from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import NESTED, TEXTS, value_type
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.text_files import state_of
 from tfr_smooth.data.roles import Roles
@@ -142,13 +142,13 @@ def _mapped(path: Path) -> tuple[pa.Table, mmap.mmap]:
 
 def _check_offsets(name: str, array: pa.Array) -> None:
     """Checks that the offsets of text and sets do not fall; `validate` has checked the first and the last one."""
-    kind = array.type
-    if column_values.is_set(kind) or column_values.is_text(kind):
+    kind, given = array.type, value_type(array.type)
+    if given in ("set", *TEXTS):
         is_large = pa.types.is_large_list(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         offsets = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)[array.offset :]
         if (np.diff(offsets[: len(array) + 1]) < 0).any():
             raise ValueError(name)
-    if column_values.is_set(kind) or pa.types.is_fixed_size_list(kind):
+    if given in NESTED:
         _check_offsets(name, array.values)
 
 

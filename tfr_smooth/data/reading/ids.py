@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfr_smooth.data.column_values import is_date
+from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.reading import checks
 
 # An integer whose text is the only one of its value, so that the text can be restored.
@@ -89,7 +89,7 @@ def listed(what: str, values: Any) -> list[Any]:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = plain_array(values)
         # Python has no nanoseconds.
-        return (checks.id_text(checks.Where(what), values) if is_date(values.type) else values).to_pylist()
+        return (checks.id_text(checks.Where(what), values) if value_type(values.type) == "date" else values).to_pylist()
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufUSO":
         return values.tolist()
     if not _is_list(values):

@@ -9,19 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from tfr_smooth.data.column_values import is_date, is_set
+from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.reading.value_types import LARGE, check_utf8
 
 _BLOCK_BYTES = 8 << 20  # that are parsed at once
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
-_OPENING = [*b"[{"]
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_DEEPEST = 500  # brackets in brackets: Arrow ends the process for some thousand
 
 
 def types(files: Any, encoding: str) -> dict[str, pa.DataType]:
@@ -61,9 +57,9 @@ def tables(files: Any, path: str, known: Mapping[str, pa.DataType], encoding: st
 
 def _of_text(kind: pa.DataType) -> pa.DataType:
     """Returns the type of text for dates, which Arrow infers from text."""
-    if is_set(kind):
+    if value_type(kind) == "set":
         return pa.list_(_of_text(kind.value_type))
-    return pa.string() if is_date(kind) else kind
+    return pa.string() if value_type(kind) == "date" else kind
 
 
 def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
@@ -85,7 +81,6 @@ def _tables(filesystem: Any, path: str, schema: pa.Schema | None, encoding: str)
                 continue
             first, content = first + content[: -len(rows)].count(b"\n"), rows
             check_utf8(content, path, first)
-            _check_depth(content, path, first)
             try:
                 yield first, _inferred(content) if schema is None else _parsed(content, schema)
             except pa.ArrowInvalid as error:
@@ -107,20 +102,6 @@ def _blocks(file: io.BufferedReader, encoding: str) -> Iterator[tuple[int, bytes
         number += content.count(b"\n")
 
 
-def _check_depth(content: bytes, path: str, first: int) -> None:
-    """Checks that brackets are not nested deeper than Arrow can read; those in texts count, too."""
-
-    def depth(part: bytes) -> int:
-        brackets = np.frombuffer(part.translate(None, _NO_BRACKETS), np.uint8)
-        return int(np.cumsum(np.where(np.isin(brackets, _OPENING), 1, -1)).max(initial=0))
-
-    if depth(content) > _DEEPEST:
-        for number, line in enumerate(content.splitlines(), first):
-            if depth(line) > _DEEPEST:
-                got = f"more than {_DEEPEST} nested brackets"
-                raise ValueError(f"{path}:{number}: expected values and lists, got {got}")
-
-
 def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
     """Returns the columns of a schema, or all with the types that Arrow infers."""
     once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
@@ -132,7 +113,7 @@ def _inferred(content: bytes) -> pa.Table:
     """Returns all columns. Arrow takes integers beyond 64 bits for numbers with a fraction, which lose digits."""
     table = _parsed(content, None)
     for place, field in enumerate(table.schema):
-        is_list = is_set(field.type)
+        is_list = value_type(field.type) == "set"
         if pa.types.is_floating(field.type.value_type if is_list else field.type):
             numbers = pc.list_flatten(table[place]) if is_list else table[place]
             if (pc.max(pc.abs(numbers)).as_py() or 0.0) >= 2.0**63:

@@ -1,26 +1,103 @@
-"""LETOR and SVMlight text files as `Lists`, and back."""
+"""LETOR and SVMlight text files as `Lists`, and back.
+
+Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and patterns of bytes know only ASCII whitespace,
+so query ids may contain any other text.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import numbers
+import operator
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.column_values import ColumnValues, dense_column
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.conversion import converted, whole_queries
-from tfr_smooth.data.reading.letor_parser import QUERY_MIN, LetorFormat, read_blocks, sizes_files
-from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
+from tfr_smooth.data.reading.conversion import by_size, converted, whole_queries
+from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines, state_of
 from tfr_smooth.data.roles import DENSE, Roles
 
 _MAX_LABEL = 1023  # the limit for trec_eval
-_ROWS_AT_ONCE = 2**14
+_ROWS_AT_ONCE = 2**14  # to write
+QUERY_MIN = "query_min"
+_BLOCK_BYTES = 1 << 18
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_MAX_INDEX = 2**31 - 1
+# A "#" inside a query id starts no comment.
+_LINE = re.compile(rb"\s*([^\s:#]+(?!\S))?\s*(qid:\S*)?\s*([^#]*)#?(.*)", re.DOTALL)
+_DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
+# The file extensions of query sizes in LightGBM and XGBoost.
+_SIZES_ENDINGS = (".query", ".group")
+_ONE_PER_LINE = bytes.maketrans(b" \t\r\v\f", b"\n" * 5)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LetorFormat:
+    """The format of ranking files, for `read_letor` and `read_split`.
+
+    Args:
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
+        number as it is in the files, such as "-999". None allows no missing values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> LetorFormat(missing={"NULL": 0}).missing
+      {'NULL': 0.0}
+    """
+
+    query_ids: str = "qid"
+    group_sizes: FilePattern | None = None
+    first_index: int = 1
+    missing: Mapping[str, float | str] | None = None
+    labeled: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.choice("query_ids", self.query_ids, ("qid", "comment"))
+        if self.group_sizes is not None:
+            if self.query_ids == "comment":
+                raise ValueError("`group_sizes` must be None with `query_ids='comment'`, got both.")
+            object.__setattr__(self, "group_sizes", expand_paths(self.group_sizes, "group_sizes"))
+        if isinstance(self.first_index, bool) or self.first_index not in (0, 1):
+            raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
+        object.__setattr__(self, "missing", _checked_missing(self.missing))
+        _arguments.boolean("labeled", self.labeled)
+
+
+def _checked_missing(missing: Any) -> dict[str, float | str] | None:
+    if missing is None:
+        return None
+    expected = "`missing` must map tokens to finite numbers or 'query_min'"
+    if not isinstance(missing, Mapping):
+        raise ValueError(f"{expected}, got {missing!r}.")
+    for token, value in missing.items():
+        if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
+            raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value != QUERY_MIN and not (is_number and np.isfinite(np.float32(value))):
+            raise ValueError(f"{expected}, got {value!r} for {token!r}.")
+    return {token: value if value == QUERY_MIN else float(value) for token, value in missing.items()}
 
 
 def read_letor(
@@ -238,3 +315,294 @@ def number_text(number: np.float32) -> str:
     if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
         return repr(float(number))
     return text[:-2] if text.endswith(".0") and text != "-0.0" else text
+
+
+class Head(NamedTuple):
+    """One document line, with its features still as text."""
+
+    number: int
+    label: float
+    query_id: bytes
+    doc_id: bytes
+    features: bytes
+
+
+class Block(NamedTuple):
+    """The documents of consecutive lines of a file.
+
+    Args:
+      heads: The documents.
+      rows: int64 [values], the document of each value.
+      places: int64 [values], the feature of each value, from 0.
+      values: float64 [values]; NaN stands for the minimum of the query.
+    """
+
+    heads: list[Head]
+    rows: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """The number of features up to the highest one."""
+        return int(self.places.max(initial=-1)) + 1
+
+
+def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | None = None) -> Iterator[Block]:
+    """Yields the documents of ranking files in file order.
+
+    Args:
+      paths: The files in reading order.
+      format: The format of the files.
+      num_features: The number of features; a higher index in a file is an error. None allows any.
+
+    Raises:
+      ValueError: If the input is malformed (`path:line: problem`).
+
+    Linear time in the size of the files. Memory holds 256 kB of text, and the query ids.
+    """
+    seen: set[bytes] = set()
+    ids = itertools.count()  # of queries with only a size
+    for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
+        lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
+        parsed = (_parse(path, format, sizes_file is not None, num_features, part) for part in lines)  # noqa: B023
+        blocks: Iterator[Block] = (block for block in parsed if block.heads)
+        if sizes_file is not None:
+            blocks = _by_size(path, blocks, sizes_file, ids)
+        last = None
+        for block in blocks:
+            for head in block.heads:
+                if head.query_id != last:
+                    last = head.query_id
+                    if last in seen:
+                        expected = "its lines must be contiguous in one file"
+                        raise ValueError(f"{path}:{head.number}: duplicate query {_shown(last)}: {expected}")
+                    seen.add(last)
+            yield block
+        if last is None:
+            raise ValueError(f"{path}: the file has no documents")
+
+
+def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, counter: Iterator[int]) -> Iterator[Block]:
+    """Yields blocks with query ids, which are numbers, by the query sizes in another file."""
+    sizes = list(_read_sizes(sizes_file))
+    expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
+    ids = (b"%d" % number for size, number in zip(sizes, counter, strict=False) for _ in range(size))
+    last = 0
+    for block in blocks:
+        heads = [head._replace(query_id=query_id) for head, query_id in zip(block.heads, ids, strict=False)]
+        if len(heads) < len(block.heads):
+            raise ValueError(f"{path}:{block.heads[len(heads)].number}: more documents than {expected}")
+        last = heads[-1].number
+        yield block._replace(heads=heads)
+    if last and next(ids, None) is not None:
+        raise ValueError(f"{path}:{last}: fewer documents than {expected}")
+
+
+def sizes_files(paths: Sequence[str], format: LetorFormat) -> list[str | None]:
+    """Returns the file of query sizes of each data file, None for files with query ids.
+
+    Raises:
+      ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
+        candidates.
+    """
+    if isinstance(format.group_sizes, list):
+        if len(format.group_sizes) != len(paths):
+            expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
+            raise ValueError(f"{expected}, got {len(format.group_sizes)}.")
+        return list(format.group_sizes)
+    return [None if format.query_ids == "comment" else _sizes_beside(path) for path in paths]
+
+
+def _sizes_beside(path: str) -> str | None:
+    """Returns the file of query sizes next to a file without query ids; None if there is none."""
+    root, ending = os.path.splitext(path)
+    roots = [path, root] if ending in COMPRESSED else [path]
+    files = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
+    if not files or _has_query_ids(path):
+        return None
+    if len(files) > 1:
+        expected = f"the file of query sizes of {path}"
+        raise ValueError(f"`group_sizes` must name {expected}, got None and the candidates {files}.")
+    return files[0]
+
+
+def _has_query_ids(path: str) -> bool:
+    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
+    lines = (_words(line) for _, line in numbered_lines(path))
+    return next((query is not None for label, query, features, _ in lines if label or query or features), True)
+
+
+def _read_sizes(path: str) -> Iterator[int]:
+    """Yields the query sizes, one per line; blank lines are skipped.
+
+    Raises:
+      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
+    """
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if text and not (text.isdigit() and len(text) <= 9 and int(text)):
+            raise ValueError(f"{path}:{number}: query size {_shown(text)} is not an integer >= 1")
+        if text:
+            yield int(text)
+
+
+def _parse(
+    path: str, format: LetorFormat, sized: bool, num_features: int | None, lines: Iterable[tuple[int, bytes]]
+) -> Block:
+    """Parses lines; the error is that of the first bad one."""
+    heads: list[Head] = []
+    try:
+        for number, line in lines:
+            head = parse_head(line, number, format, sized=sized)
+            if head is not None:
+                heads.append(head)
+        block = _parse_features(heads, format)
+        if num_features is not None and block.width > num_features:
+            raise ValueError(f"feature index exceeds num_features={num_features}")
+    except ValueError as error:
+        problems = ((head.number, _problem(head.features, format, num_features)) for head in heads)
+        number, problem = next(filter(operator.itemgetter(1), problems), (number, str(error)))
+        raise ValueError(f"{path}:{number}: {problem}") from None
+    return block
+
+
+def _words(line: bytes) -> tuple[Any, ...]:
+    """Returns the label, the query id with its `qid:`, the features and the comment of a line; None if missing."""
+    return _LINE.fullmatch(line).groups()  # type: ignore[union-attr]
+
+
+def parse_head(line: bytes, number: int, format: LetorFormat, *, sized: bool = False) -> Head | None:
+    """Parses a line except for its features.
+
+    Args:
+      line: `label qid:text index:value ... # comment`, with or without a line end.
+      number: The line number.
+      format: The format of the line.
+      sized: Whether the query id is known from the sizes of queries; the line must then have no `qid:text`.
+
+    Returns:
+      The head, or None for a blank line or a line with only a comment.
+
+    Raises:
+      ValueError: If the line is malformed.
+    """
+    label, query, features, comment = _words(line)
+    if not (label or query or features):
+        return None
+    value = _parse_label(label or line.split(None, 1)[0]) if format.labeled else 0.0
+    by_comment = not sized and format.query_ids == "comment"
+    if query is not None and (sized or by_comment):
+        given = "a file of query sizes" if sized else "`query_ids='comment'`"
+        raise ValueError(f"unexpected query id {_shown(query)} with {given}")
+    query_id = b"".join(comment.split(None, 1)[:1]) if by_comment else (query or b"")[4:]
+    if not query_id and by_comment:
+        raise ValueError("no query id: expected '# <text>' after the features with `query_ids='comment'`")
+    if not query_id and not sized:
+        words = line.split(None, 2)[label is not None :]
+        hint = "; `LetorFormat(query_ids='comment')` reads the first word after '#'" if b"#" in line else ""
+        raise ValueError(
+            "no query id: expected 'qid:<text>' after the label, got "
+            f"{_shown(words[0]) if words else 'the end of the line'}{hint}"
+            "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
+        )
+    try:
+        query_id.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"query id {query_id!r} is not UTF-8 text") from None
+    match = None if by_comment else _DOC_ID.match(comment)
+    return Head(number, value, query_id, _document_id(match[1]) if match else b"", features)
+
+
+def _document_id(text: bytes) -> bytes:
+    """Returns the text in UTF-8; other comments are taken as Latin-1, in which all bytes are characters."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1").encode()
+    return text
+
+
+def _parse_features(heads: list[Head], format: LetorFormat) -> Block:
+    """Returns the features of documents, read as a CSV file with one pair `index:value` on each line.
+
+    Numbers are those that Python has; an index may be hexadecimal, too.
+
+    Raises:
+      ValueError: If one is malformed; `_problem` says which.
+    """
+    # The first line is for files without any; it is dropped.
+    text = b"1:0\n" + b"\n".join([head.features for head in heads]).translate(_ONE_PER_LINE)
+    kinds = {"index": pa.int32(), "value": pa.string() if format.missing else pa.float64()}
+    pairs = csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(use_threads=False, column_names=[*kinds]),
+        csv.ParseOptions(delimiter=":", quote_char=False),
+        csv.ConvertOptions(column_types=kinds, null_values=[]),
+    )
+    values, is_token = pairs["value"], np.False_
+    if format.missing:
+        numbers = ["nan" if number == QUERY_MIN else repr(number) for number in format.missing.values()]
+        tokens = pc.index_in(values, pa.array([*format.missing]))
+        values = pc.coalesce(pc.take(pa.array(numbers), tokens), values).cast(pa.float64())
+        is_token = tokens.is_valid().to_numpy()[1:]
+    known = values.to_numpy()[1:]
+    places = pairs["index"].to_numpy()[1:] - np.int64(format.first_index)
+    rows = np.repeat(np.arange(len(heads)), [head.features.count(b":") for head in heads])
+    block = Block(heads, rows, places, known)
+    flat = rows * block.width + places
+    if (places < 0).any() or not (is_token | (np.abs(known) <= _FLOAT32_MAX)).all():  # which is False for NaN
+        raise ValueError("an index or a value is out of range")
+    if not (np.diff(flat) > 0).all() and len(np.unique(flat)) < len(flat):
+        raise ValueError("duplicate feature index")
+    return block
+
+
+def _problem(features: bytes, format: LetorFormat, num_features: int | None) -> str:
+    """Returns what is wrong with the features of a document; "" if nothing is."""
+    first, indices = format.first_index, set[int]()
+    for piece in features.split():
+        index, colon, value = piece.partition(b":")
+        if not colon:
+            return f"expected 'index:value', got {_shown(piece)}"
+        number = int(index) if index.isdigit() and len(index) <= len(str(_MAX_INDEX)) else -1
+        if not first <= number <= _MAX_INDEX:
+            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if number == 0 else ""
+            return f"feature index {_shown(index)} is not an integer from {first} to {_MAX_INDEX}{hint}"
+        if number in indices:
+            return f"duplicate feature index {number}"
+        indices.add(number)
+        token = value.decode(errors="replace")
+        if token not in (format.missing or {}) and _float32(value) is None:
+            is_word = len(value) < 20 and not set(value) & set(b":0123456789")
+            hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_word else ""
+            return f"value of feature {number}: {_shown(value)} is not a finite float32 number{hint}"
+    if num_features is not None and max(indices, default=0) - first >= num_features:
+        from_0 = " (indices start at 0)" if first == 0 else ""
+        return f"feature index {max(indices)} exceeds num_features={num_features}{from_0}"
+    return ""
+
+
+def _parse_label(text: bytes) -> float:
+    label = _float32(text)
+    if label is None or label < 0:
+        problem = "is not a finite float32 number" if label is None else "is negative, which marks padding"
+        is_other = label is not None or b":" in text
+        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if is_other else ""
+        raise ValueError(f"label {_shown(text)} {problem}{hint}")
+    return label
+
+
+def _float32(text: bytes) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    # The comparison is also False for NaN.
+    return value if abs(value) <= _FLOAT32_MAX and b"_" not in text else None
+
+
+def _shown(text: bytes) -> str:
+    """Returns the text in quotes, truncated if it is long."""
+    decoded = text.decode(errors="replace")
+    return repr(decoded if len(decoded) <= 60 else decoded[:57] + "...")

@@ -1,4 +1,4 @@
-"""TF-Ranking's records as `Lists`: `ExampleListWithContext` or `SequenceExample` in TFRecord files.
+"""TF-Ranking's records as `Lists`, and back: `ExampleListWithContext` or `SequenceExample` in TFRecord files.
 
 An `ExampleListWithContext` (ELWC) stores one query: `repeated tf.train.Example examples = 1; tf.train.Example context =
 2`. It is declared here with `bytes` for the inner messages, which is the same on the wire, so no other package is
@@ -8,9 +8,11 @@ required.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +21,8 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments
-from tfr_smooth.data.column_values import without
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data.column_values import NESTED, TEXTS, ColumnValues, value_type, without
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
@@ -32,7 +34,8 @@ KINDS = ("elwc", "sequence_example")
 _RECORD = "record"  # the query id of records without one
 _INFERRED_FROM = 1000  # documents
 _BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
-VALUE_LISTS = {
+_QUERIES_AT_ONCE = 256  # to write
+_VALUE_LISTS = {
     "bytes_list": (tf.string, tf.train.BytesList),
     "int64_list": (tf.int64, tf.train.Int64List),
     "float_list": (tf.float32, tf.train.FloatList),
@@ -253,14 +256,14 @@ def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
                 sizes.setdefault(name, set()).add(len(getattr(feature, kind).value))
     features = {}
     for name in sorted(kinds, key=lambda name: [int(e) if e.isdecimal() else e for e in re.split(r"(\d+)", name)]):
-        dtype, (size, *others) = VALUE_LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
+        dtype, (size, *others) = _VALUE_LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
         is_set = others or size == 0 or (size > 1 and dtype == tf.string)
         # Vectors have no missing values.
         features[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
     return features
 
 
-def compression(path: str | os.PathLike[str]) -> str:
+def _compression(path: str | os.PathLike[str]) -> str:
     """Returns TensorFlow's name of the compression of a file, by its ending."""
     return "GZIP" if os.fspath(path).endswith(".gz") else ""
 
@@ -269,7 +272,7 @@ def _read(path: str) -> Iterator[bytes]:
     """Yields the records of a file."""
     number = 0
     try:
-        for record in tf.data.TFRecordDataset(path, compression(path)).as_numpy_iterator():
+        for record in tf.data.TFRecordDataset(path, _compression(path)).as_numpy_iterator():
             number += 1
             yield record
     except tf.errors.DataLossError as error:
@@ -392,3 +395,90 @@ def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarra
     if feature.size is None or is_text:
         return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), flat)
     return pa.FixedSizeListArray.from_arrays(flat, feature.size)
+
+
+def write_records(lists: Lists, path: str | os.PathLike[str], *, context_features: Sequence[str] = ()) -> Path:
+    """Writes the documents as a TFRecord file of TF-Ranking's `ExampleListWithContext`, one record per query.
+
+    Each column is a feature of its name: numbers are floats or integers, text is bytes, dates are seconds since
+    1970-01-01 UTC. Missing values have no feature. The query is in the context. `read_records` reads the file as the
+    same lists. For several files, write each [shard][tfr_smooth.data.Lists.shard] of the lists to one.
+
+    Args:
+      lists: The lists.
+      path: The file to write; compressed if its name ends in ".gz".
+      context_features: Columns with one value per query to write to the context, too.
+
+    Returns:
+      The path of the file, which is replaced when all is written.
+
+    Raises:
+      ValueError: If an argument is invalid, a column of the context has several values in a query, or a set has a
+        missing value.
+
+    Time is linear in the number of values. Memory holds 256 queries.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tfrecord"
+      >>> lists = data.from_table({"q": [7, 7, 8], "label": [1, 0, 2], "x": [0.5, None, 2]}, query="q", label="label")
+      >>> data.write_records(lists, path).name
+      'train.tfrecord'
+      >>> data.read_records(path, query="q", label="label", cache_dir=path.parent).values("x").tolist()
+      [0.5, nan, 2.0]
+    """
+    for name in context_features:
+        _arguments.name("context_features", name, lists.roles.columns)
+    target = Path(path)
+    with (
+        _files.replacing(target) as temporary,
+        tf.io.TFRecordWriter(os.fspath(temporary), _compression(target)) as file,
+    ):
+        for first in range(0, len(lists), _QUERIES_AT_ONCE):
+            part = lists.take(np.arange(first, min(first + _QUERIES_AT_ONCE, len(lists))))
+            for record in _serialized(part, [lists.roles.query, *context_features]):
+                file.write(record)
+    return target
+
+
+def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:
+    """Yields the record of each query."""
+    others = {name: _encoded(name, lists.table[name]) for name in lists.roles.columns}
+    shared = {name: others.pop(name) for name in dict.fromkeys(context)}
+    for query, (start, end) in zip(lists.query_ids, itertools.pairwise(lists.starts.tolist()), strict=True):
+        for name, rows in shared.items():
+            if any(value != rows[start] for value in rows[start + 1 : end]):
+                raise ValueError(f"column {name!r} must have one value in query {query.as_py()!r}.")
+        documents = [_example(others, row) for row in range(start, end)]
+        yield elwc_message()[1](examples=documents, context=_example(shared, start)).SerializeToString()
+
+
+def _example(features: Mapping[str, list[tf.train.Feature | None]], row: int) -> bytes:
+    known = {name: rows[row] for name, rows in features.items() if rows[row] is not None}
+    return tf.train.Example(features=tf.train.Features(feature=known)).SerializeToString(deterministic=True)
+
+
+def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None]:
+    """Returns the feature of each row; None for missing values."""
+    given = value_type(column.type)
+    is_vector, is_set = given == "vector", given == "set"
+    values = column.type.value_type if given in NESTED else column.type
+    if value_type(values) in TEXTS:
+        encoding, plain = "bytes_list", pa.binary()
+    elif is_vector or pa.types.is_floating(values):
+        encoding, plain = "float_list", pa.float64()
+    else:
+        encoding, plain = "int64_list", pa.int64()
+    if given == "date":
+        column = column.cast(pa.timestamp("s"), safe=False)
+    if is_vector:
+        rows = ColumnValues(column)(np.arange(len(column))).tolist()
+    else:
+        rows = column.cast(pa.list_(plain) if is_set else plain).to_pylist()
+    if given not in NESTED:  # NaN is a missing value, too.
+        rows = [None if row is None or row != row else [row] for row in rows]
+    if any(row is not None and None in row for row in rows):
+        raise ValueError(f"column {name!r} must have sets without missing values.")
+    message = _VALUE_LISTS[encoding][1]
+    return [None if row is None else tf.train.Feature(**{encoding: message(value=row)}) for row in rows]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column_values import is_text, value_type, without
+from tfr_smooth.data.column_values import NESTED, TEXTS, value_type, without
 from tfr_smooth.data.reading.checks import Where, by_value, id_text, refuse, refuse_where
 
 MISSING = csv.ConvertOptions().null_values  # words that mean a missing number, boolean or date
@@ -86,7 +86,7 @@ class Reading:
         """
         columns = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if self.nulls and is_text(column.type):
+            if self.nulls and value_type(column.type) in TEXTS:
                 column = without(column, pc.is_in(column, pa.array(self.nulls, column.type)))
             kind = self.types.get(name, "id")
             columns[name] = as_type(where(name), column, kind, decimal=self.decimal)
@@ -110,7 +110,7 @@ def as_type(where: Where, values: Any, kind: str, *, decimal: str = ".") -> Any:
     """
     name, _, date_format = kind.partition(":")
     given = value_type(values.type)
-    if name not in _EXPECTED or given in (name, "", "set", "vector"):
+    if name not in _EXPECTED or given in (name, "", "bytes", *NESTED):
         return values
     expected = _EXPECTED[name]
     if given == "text" and name == "date":
