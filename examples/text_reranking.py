@@ -47,8 +47,8 @@ _NAME = flags.DEFINE_string(
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Folder of the encoder: a preset of KerasHub or a download from Hugging Face.", required=True
 )
-_SCORER = flags.DEFINE_enum(
-    "scorer", "late", ["late", "single", "cross"], "Late interaction (ColBERT), single vectors or cross-encoder."
+_ARCHITECTURE = flags.DEFINE_enum(
+    "architecture", "late", ["late", "single", "cross"], "Late interaction (ColBERT), single vectors or cross-encoder."
 )
 _LOSSES = flags.DEFINE_string(
     "losses",
@@ -209,14 +209,10 @@ def describe(table: pd.DataFrame) -> None:
 def ranker(**changes: Any) -> text.TextRanker:
     """Returns the ranker of the flags."""
     flags_of = (
-        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _NEGATIVES, _EPOCHS, _LEARNING_RATE, _PATIENCE),
-        *(_HEAD_LEARNING_RATE, _BATCH_SIZE, _MICRO_BATCHES, _SELECT_BY, _VERBOSE),
+        *(_ARCHITECTURE, _FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _NEGATIVES, _EPOCHS),
+        *(_LEARNING_RATE, _PATIENCE, _HEAD_LEARNING_RATE, _BATCH_SIZE, _MICRO_BATCHES, _SELECT_BY, _VERBOSE),
     )
-    arguments = {
-        "encoder": _MODEL_DIR.value,
-        "interaction": _SCORER.value,
-        **{each.name: each.value for each in flags_of},
-    }
+    arguments = {"encoder": _MODEL_DIR.value, **{each.name: each.value for each in flags_of}}
     return text.TextRanker(**{**arguments, **changes})
 
 

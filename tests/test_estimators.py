@@ -115,7 +115,7 @@ def of_text_ranker():
         text.TextRanker,
         {
             "encoder": str(texts.write_checkpoint(tempfile.mkdtemp())),
-            "interaction": "late",
+            "architecture": "late",
             **texts.LENGTHS["late"],
             "epochs": 4,
             "validation_fraction": 0.25,
@@ -132,7 +132,7 @@ def of_text_ranker():
             "evaluate": lambda ranker: ranker.evaluate(table),
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
-        {"interaction": "cross", "query_length": 3},
+        {"architecture": "cross", "query_length": 3},
         ("version", "card"),
     )
 

@@ -36,21 +36,22 @@ def command(folder, *flags):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scorer", ["late", "cross"])
-def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer):
-    pretraining = ["--pretraining_epochs=1"] if scorer == "cross" else ["--frozen_layers=1"]
-    flags = [f"--scorer={scorer}", *pretraining, "--losses=zero_shot smoothi_ndcg", f"--output_dir={folder / scorer}"]
-    first = helpers.check_run(*command(folder, *flags, f"--export={folder / scorer / 'export'}"))
+@pytest.mark.parametrize("architecture", ["late", "cross"])
+def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, architecture):
+    pretraining = ["--pretraining_epochs=1"] if architecture == "cross" else ["--frozen_layers=1"]
+    output = folder / architecture
+    flags = [f"--architecture={architecture}", *pretraining, "--losses=zero_shot smoothi_ndcg"]
+    first = helpers.check_run(*command(folder, *flags, f"--output_dir={output}", f"--export={output / 'export'}"))
     for name in ("BM25", "Pretrained model + BM25", "SmoothI-NDCG + BM25", "p-values against bm25"):
         assert name in first
-    outputs = {path.name for path in (folder / scorer).iterdir()}
+    outputs = {path.name for path in output.iterdir()}
     assert {f"made_up{end}" for end in (".txt", ".md", ".tex", ".csv", "_against_bm25.csv")} | {"report.md"} <= outputs
-    assert tf.saved_model.contains_saved_model(folder / scorer / "export" / "1")
-    results = {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.npz")}
+    assert tf.saved_model.contains_saved_model(output / "export" / "1")
+    results = {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz")}
     assert len(results) == 6
-    second = helpers.check_run(*command(folder, *flags))
+    second = helpers.check_run(*command(folder, *flags, f"--output_dir={output}"))
     assert second.partition("test metrics")[2] == first.partition("test metrics")[2].partition("Exported")[0]
-    assert {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.npz")} == results
+    assert {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz")} == results
 
 
 @pytest.mark.slow

@@ -96,14 +96,14 @@ LENGTHS = {
     **dict.fromkeys(("late", "single"), {"query_length": 6, "length": 12}),
     "cross": {"length": 14, "passages": 2},
 }
-all_interactions = pytest.mark.parametrize(
-    "interaction", ["late", "single", pytest.param("cross", marks=pytest.mark.slow)]
+all_architectures = pytest.mark.parametrize(
+    "architecture", ["late", "single", pytest.param("cross", marks=pytest.mark.slow)]
 )
 
 
-def inputs_of(interaction, encoder, table):
-    kind = token_inputs.PairInputs if interaction == "cross" else token_inputs.LateInputs
-    return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[interaction])
+def inputs_of(architecture, encoder, table):
+    kind = token_inputs.PairInputs if architecture == "cross" else token_inputs.LateInputs
+    return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[architecture])
 
 
 def made_up(queries=18, documents=60, seed=0):

@@ -19,7 +19,7 @@ def main(replicas, folder):
     training = {"epochs": 2, "batch_size": 4, "micro_batches": 2, "learning_rate": 1e-3, "validation_fraction": 0.3}
     checkpoint = write_checkpoint(folder / "bert", dropout=0.0)
     ranker = text.TextRanker(
-        encoder=checkpoint, interaction="late", loss="smoothi_ndcg", verbose=False, **sizes, **training
+        encoder=checkpoint, architecture="late", loss="smoothi_ndcg", verbose=False, **sizes, **training
     )
     ranker.fit(table, query_id="query_id", strategy=strategy, checkpoint_dir=folder / str(replicas))
     (folder / f"{replicas}.json").write_text(json.dumps(ranker.predict(table).tolist()))

@@ -51,7 +51,7 @@ def plan(tmp_path_factory, checkpoint, table):
     return CrossValidation(
         "made up",
         table,
-        text.TextRanker(encoder=checkpoint, interaction="late", **options),
+        text.TextRanker(encoder=checkpoint, architecture="late", **options),
         {"zero_shot": None, "smoothi_ndcg (alpha=2.0)": losses.get("smoothi_ndcg", alpha=2.0)},
         tmp_path_factory.mktemp("study"),
         folds=3,

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.text.conftest import all_interactions, few_families, inputs_of, make
+from tests.text.conftest import all_architectures, few_families, inputs_of, make
 from tfr_smooth import losses, text
 from tfr_smooth.text import text_lists
 from tfr_smooth.text.training_lists import TrainingLists
@@ -78,10 +78,10 @@ def test_a_cross_encoder_scores_the_mean_over_passages():
     np.testing.assert_allclose(model({"pair_ids": pairs}), [[(first + second) / 2, third]], atol=1e-5)
 
 
-def batch(table, interaction="late", frozen_layers=0, lists=6):
+def batch(table, architecture="late", frozen_layers=0, lists=6):
     """Returns a batch of training lists."""
     lists_of = text_lists.lists_of(table, COLUMNS, labeled=True)
-    inputs = inputs_of(interaction, make(frozen_layers=frozen_layers), table.iloc[lists_of.rows])
+    inputs = inputs_of(architecture, make(frozen_layers=frozen_layers), table.iloc[lists_of.rows])
     drawn = TrainingLists(lists_of, relevant=2, negatives=2, seed=0)
     return next(iter(drawn.dataset(inputs, batch_size=lists, epochs=range(1))))
 
@@ -165,10 +165,10 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(table, tmp_p
 
 
 @pytest.mark.parametrize("frozen_layers", [0, pytest.param(1, marks=pytest.mark.slow)])
-@all_interactions
-def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, interaction, frozen_layers, tmp_path):
+@all_architectures
+def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, architecture, frozen_layers, tmp_path):
     encoder = make(frozen_layers=frozen_layers)
-    model, inputs = MODELS[interaction](encoder), inputs_of(interaction, encoder, table)
+    model, inputs = MODELS[architecture](encoder), inputs_of(architecture, encoder, table)
     ids = inputs.batch(np.arange(len(table))[:, np.newaxis])
     inputs.freeze(tmp_path)
     tolerance = 5e-3 if frozen_layers else 1e-5  # float16
@@ -177,15 +177,15 @@ def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("interaction", MODELS)
-def test_mixed_precision_trains_close_to_float32(table, interaction, policy):
-    some = batch(table, interaction)
+@pytest.mark.parametrize("architecture", MODELS)
+def test_mixed_precision_trains_close_to_float32(table, architecture, policy):
+    some = batch(table, architecture)
     trained, moved = {}, {}
     for name in ("float32", policy):
         tf.keras.mixed_precision.set_global_policy(name)
         try:
             tf.keras.utils.set_random_seed(0)
-            model = without_dropout(MODELS[interaction])
+            model = without_dropout(MODELS[architecture])
             before = [variable.numpy() for variable in model.trainable_variables]
             optimizer = tf.keras.optimizers.SGD(0.1)
             if name == "mixed_float16":  # The default scale overflows at first, and the step is skipped.
@@ -209,14 +209,14 @@ def test_padding_has_the_id_in_the_vocabulary(table):
     assert (ids[1, 1] == 1).all() and ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@all_interactions
+@all_architectures
 @few_families
-def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, interaction, family):
+def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, architecture, family):
     encoder = make(family, frozen_layers=1)
-    model, features = MODELS[interaction](encoder, micro_batches=2), inputs_of(interaction, encoder, table)
+    model, features = MODELS[architecture](encoder, micro_batches=2), inputs_of(architecture, encoder, table)
     model.save(tmp_path / "model.keras")
     for found in (tf.keras.models.load_model(tmp_path / "model.keras"), model.copy()):
-        same = inputs_of(interaction, found.encoder, table)
+        same = inputs_of(architecture, found.encoder, table)
         np.testing.assert_array_equal(same.scores(found), features.scores(model))
         assert found.micro_batches == 2 and len(found.trainable_variables) == len(model.trainable_variables)
 

@@ -22,20 +22,20 @@ from tfr_smooth import command_line, evaluation, losses, serving, text
 FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
 
 
-def make(checkpoint, interaction="late", **options):
+def make(checkpoint, architecture="late", **options):
     return text.TextRanker(
-        encoder=checkpoint, interaction=interaction, **{**FAST, **LENGTHS.get(interaction, {}), **options}
+        encoder=checkpoint, architecture=architecture, **{**FAST, **LENGTHS.get(architecture, {}), **options}
     )
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, table):
-    """Returns the ranker of an interaction and a family of encoders, which is trained once."""
+    """Returns the ranker of an architecture and a family of encoders, which is trained once."""
 
     @functools.cache
-    def trained(interaction, family):
+    def trained(architecture, family):
         folder = write_checkpoint(tmp_path_factory.mktemp(family), family)
-        return make(folder, interaction).fit(table, query_id="query_id")
+        return make(folder, architecture).fit(table, query_id="query_id")
 
     return trained
 
@@ -46,11 +46,11 @@ def fitted(trained):
 
 
 @pytest.mark.parametrize(
-    "interaction", ["late", *(pytest.param(name, marks=pytest.mark.slow) for name in ("single", "cross"))]
+    "architecture", ["late", *(pytest.param(name, marks=pytest.mark.slow) for name in ("single", "cross"))]
 )
 @few_families
-def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, interaction, family):
-    ranker = trained(interaction, family)
+def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, architecture, family):
+    ranker = trained(architecture, family)
     shuffled = table.sample(frac=1.0, random_state=0)
     scores = ranker.predict(shuffled)
     assert scores.dtype == np.float32 and scores.shape == (len(table),)
@@ -87,7 +87,7 @@ def test_the_command_line_trains_and_scores_texts(checkpoint, table, tmp_path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     files = [str(tmp_path / name) for name in ("ranker.keras", "table.csv", "scored.parquet")]
     table.to_csv(files[1], index=False)
-    flags = [f"--encoder={checkpoint}", "--interaction=late", "--length=20", "--query_length=10"]
+    flags = [f"--encoder={checkpoint}", "--architecture=late", "--length=20", "--query_length=10"]
     flags += ["--epochs=1", "--verbose=false"]
     command = ["train", files[1], "--estimator=text", f"--model={files[0]}", "--query_id=query_id", *flags]
     assert command_line.main(command) == 0, capsys.readouterr().err
@@ -204,9 +204,9 @@ def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, tra
 
 
 @pytest.mark.parametrize(
-    ("interaction", "texts", "role", "message"),
+    ("architecture", "texts", "role", "message"),
     [
-        ("late", ["lift"], "query", "`interaction` must be 'single' for `encode`, got 'late'"),
+        ("late", ["lift"], "query", "`architecture` must be 'single' for `encode`, got 'late'"),
         ("single", ["lift"], "text", "`role` must be one of .*, got 'text'"),
         ("single", "lift", "query", "`texts` must be a list of texts, .* got str"),
         ("single", ["lift", None], "query", "`texts` must be text without missing values, got None in row 1"),
@@ -220,9 +220,9 @@ def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, tra
         ("single", np.array(["lift", "\ud800"]), "query", "`texts` must be text that UTF-8 has, got .* in row 1"),
     ],
 )
-def test_what_cannot_be_encoded_is_refused(trained, interaction, texts, role, message):
+def test_what_cannot_be_encoded_is_refused(trained, architecture, texts, role, message):
     with pytest.raises(ValueError, match=message):
-        trained(interaction, "bert").encode(texts, role=role)
+        trained(architecture, "bert").encode(texts, role=role)
 
 
 def test_measures_are_those_of_the_scores(fitted, table):
@@ -303,7 +303,7 @@ def test_validation_queries_that_cannot_select_an_epoch_are_refused(checkpoint, 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("interaction", "both"), ("loss", "softmaxx"), ("epochs", -1), ("softmax_epochs", 1.0), ("patience", 0)),
+        *(("architecture", "both"), ("loss", "softmaxx"), ("epochs", -1), ("softmax_epochs", 1.0), ("patience", 0)),
         *(("select_by", "ndcg@10"), ("relevant", 0), ("learning_rate", 0.0), ("alpha", 2.0), ("length", 41)),
     ],
 )

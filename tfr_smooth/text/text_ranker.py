@@ -49,7 +49,7 @@ class TextRanker(Estimator):
     Args:
       encoder: The folder of a Hugging Face checkpoint or of a KerasHub preset, or the name of a checkpoint on the
         Hugging Face Hub, as for `load_encoder`.
-      interaction: "cross" for a `CrossEncoder`, which reads query and document in one input; "late" for
+      architecture: "cross" for a `CrossEncoder`, which reads query and document in one input; "late" for
         `LateInteraction`, which encodes each document once and ranks well without training; "single" for
         `SingleVector`, with one vector per text, which an index of nearest neighbors searches.
       loss: The name of a loss for `losses.get`, or a Keras loss.
@@ -98,7 +98,7 @@ class TextRanker(Estimator):
       >>> keras_hub.models.BertBackbone(vocabulary_size=7, **sizes).save_to_preset(folder)
       >>> frame = pd.DataFrame({"query": ["lift"] * 2 + ["heat"] * 2, "text": ["heat", "lift"] * 2})
       >>> frame["label"] = [0, 1, 1, 0]
-      >>> ranker = text.TextRanker(encoder=folder, interaction="late", epochs=1, verbose=False).fit(frame)
+      >>> ranker = text.TextRanker(encoder=folder, architecture="late", epochs=1, verbose=False).fit(frame)
       >>> ranker.rank(frame)["text"].tolist()
       ['lift', 'heat', 'heat', 'lift']
     """
@@ -109,7 +109,7 @@ class TextRanker(Estimator):
         self,
         *,
         encoder: str | os.PathLike[str],
-        interaction: str = "cross",
+        architecture: str = "cross",
         loss: str | tf.keras.losses.Loss = "softmax",
         frozen_layers: int = 0,
         query_length: int = 48,
@@ -133,7 +133,7 @@ class TextRanker(Estimator):
         self._take(locals())
         p = self._params
         check_shared(p)
-        _arguments.choice("interaction", p["interaction"], tuple(_MODELS))
+        _arguments.choice("architecture", p["architecture"], tuple(_MODELS))
         least = {"frozen_layers": 0, "query_length": 3, "length": 3}
         for name in ("passages", "relevant", "negatives", "micro_batches", *least):
             _arguments.integer(name, p[name], least=least.get(name, 1))
@@ -236,11 +236,11 @@ class TextRanker(Estimator):
         """Returns the initial model."""
         p = self._params
         encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"])
-        for name in ("length", *["query_length"] * (p["interaction"] != "cross")):
+        for name in ("length", *["query_length"] * (p["architecture"] != "cross")):
             if encoder.max_length is not None and p[name] > encoder.max_length:
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
         head_rate = p["head_learning_rate"] / p["learning_rate"]
-        model = _MODELS[p["interaction"]](encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
+        model = _MODELS[p["architecture"]](encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
         if init_model is not None:
             model.set_weights(init_model._fitted().get_weights())
         return model
@@ -250,7 +250,7 @@ class TextRanker(Estimator):
     ) -> token_inputs.Inputs:
         """Returns the inputs of the model for pairs of a query and a document."""
         p = self._params
-        if p["interaction"] == "cross":
+        if p["architecture"] == "cross":
             return token_inputs.PairInputs(encoder, queries, documents, length=p["length"], passages=p["passages"])
         lengths = {"query_length": p["query_length"], "length": p["length"]}
         return token_inputs.LateInputs(encoder, queries, documents, **lengths)
@@ -316,7 +316,7 @@ class TextRanker(Estimator):
         return ranked_rows(text_lists.table_of(X, self.columns_), lists, self._scores(lists), names)
 
     def encode(self, texts: Any, *, role: str = "document") -> np.ndarray:
-        """Returns the vectors of texts, whose inner products rank as the scores do; for `interaction="single"`.
+        """Returns the vectors of texts, whose inner products rank as the scores do; for `architecture="single"`.
 
         Equal texts are encoded once. Time and memory are those of the encoder for each text.
 
@@ -328,11 +328,11 @@ class TextRanker(Estimator):
           float32 [texts, width], vectors of length 1.
 
         Raises:
-          ValueError: If `interaction` is not "single", or a value is not text. The message names the row.
+          ValueError: If `architecture` is not "single", or a value is not text. The message names the row.
         """
         model = self._fitted()
         if not isinstance(model, SingleVector):
-            raise ValueError(f"`interaction` must be 'single' for `encode`, got {self._params['interaction']!r}.")
+            raise ValueError(f"`architecture` must be 'single' for `encode`, got {self._params['architecture']!r}.")
         _arguments.choice("role", role, ("document", "query"))
         values = text_lists.text_values("`texts`", texts)
         pairs = (values, []) if role == "query" else ([], values)
@@ -365,7 +365,7 @@ class TextRanker(Estimator):
         """Exports the model for TF Serving, with the tokenizer.
 
         The signature takes the strings `query` [batch] and `documents` [batch, list], and returns `scores` [batch,
-        list]. Pad lists with ""; ignore the scores of padding. With `interaction="single"`, the signatures `queries`
+        list]. Pad lists with ""; ignore the scores of padding. With `architecture="single"`, the signatures `queries`
         and `documents` take the strings `texts` [batch] and return `vectors` [batch, width], as `encode` does. Import
         `tensorflow_text` before loading the SavedModel; TF Serving includes it.
 
