@@ -12,7 +12,6 @@ from tfr_smooth.data import LetorFormat
 # Argument of `LetorFormat` to the help text of its flag.
 _FORMAT = {
     "query_ids": "where a line contains its query id: qid, or comment for the first word after '#'",
-    "group_sizes": "comma-separated files with the number of documents of each query",
     "first_index": "the index of the first feature: 1 or 0",
     "missing": "comma-separated replacements of missing values: NULL=0, or NULL=query_min for the minimum in the query",
     "labeled": "whether to read labels: true, or false for unlabeled documents",
@@ -52,8 +51,6 @@ def letor_format(texts: Mapping[str, str | None]) -> LetorFormat:
       ValueError: If a text is not a valid value of its flag.
     """
     given: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
-    if "group_sizes" in given:
-        given["group_sizes"] = given["group_sizes"].split(",")
     if "first_index" in given:
         given["first_index"] = {"0": 0, "1": 1}.get(given["first_index"], given["first_index"])
     if "labeled" in given:

@@ -34,7 +34,7 @@ _TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns.
 _VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
 _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
 _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features. Default: that of the training files.")
-_FORMAT = format_flags.FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
+_FORMAT = format_flags.FormatFlags(without=["labeled"])
 _STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "Distribution strategy (docs/distributed.md).")
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log each epoch for TensorBoard.")
 _CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder of parsed files. Default: in the user's cache folder.")

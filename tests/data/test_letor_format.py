@@ -1,10 +1,6 @@
 """Variants of the LETOR format."""
 
-import gzip
-import os
-
 import pytest
-import tensorflow as tf
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import LetorFormat, read_letor
@@ -32,87 +28,16 @@ def message_of(path, **arguments):
     return str(raised.value)
 
 
-SIZED = "1 1:0.5\n0 1:0.25 # a comment\n\n2 2:3\n"
-QUERIES = {"0": ([1, 0], [[0.5, 0], [0.25, 0]]), "1": ([2], [[0, 3]])}
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [("a.txt", "a.txt.query"), ("a.txt", "a.txt.group"), ("a.txt.gz", "a.txt.query"), ("a.txt.gz", "a.txt.gz.group")],
-)
-def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, sizes):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(SIZED.encode()) if name.endswith(".gz") else SIZED.encode())
-    write(tmp_path / sizes, "2\r\n1\r\n")
-    assert read(path) == QUERIES
-    summary = read_letor(path).summary()
-    assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
-
-
-def test_query_sizes_may_be_given_and_query_numbers_continue_across_files(tmp_path):
-    paths = [write(tmp_path / name, SIZED) for name in ("a.txt", "b.txt")]
-    sizes = [write(tmp_path / "a.sizes", "2\n1\n"), write(tmp_path / "b.sizes", "1\n\n2")]
-    assert read(paths[0], group_sizes=sizes[0]) == QUERIES
-    found = read(paths, group_sizes=str(tmp_path / "*.sizes"))
-    assert list(found) == ["0", "1", "2", "3"]
-    assert [labels for labels, _ in found.values()] == [[1, 0], [2], [1], [0, 2]]
-
-
-def test_query_sizes_next_to_a_file_with_query_ids_are_ignored(tmp_path):
-    path = write(tmp_path / "a.txt", "1 qid:x 1:1\n0 qid:y 1:1\n")
-    write(tmp_path / "a.txt.query", "2\n")
-    assert list(read(path)) == ["x", "y"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ("2\n", "{path}:4: more documents than the sum of the sizes in {sizes}, 2"),
-        ("2\n1\n1\n", "{path}:4: fewer documents than the sum of the sizes in {sizes}, 4"),
-        ("2\n4\n", "{path}:4: fewer documents than the sum of the sizes in {sizes}, 6"),
-        ("3\nx\n", "{sizes}:2: query size 'x' is not an integer >= 1"),
-        ("3\n0\n", "{sizes}:2: query size '0' is not an integer >= 1"),
-        ("1.5\n", "{sizes}:1: query size '1.5' is not an integer >= 1"),
-    ],
-)
-def test_wrong_query_sizes_are_refused(tmp_path, sizes, message):
-    path = write(tmp_path / "a.txt", SIZED)
-    sizes_path = write(tmp_path / "a.txt.query", sizes)
-    assert message_of(path) == message.format(path=path, sizes=sizes_path)
-
-
-def test_two_candidate_files_of_query_sizes_are_refused(tmp_path):
-    path = write(tmp_path / "a.txt", SIZED)
-    candidates = [str(write(tmp_path / f"a.txt{end}", "2\n1\n")) for end in (".query", ".group")]
-    assert (
-        message_of(path)
-        == f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {candidates}."
-    )
-    assert read(path, group_sizes=candidates[0]) == QUERIES
-
-
-def test_each_data_file_needs_a_file_of_query_sizes(tmp_path):
-    paths = [write(tmp_path / name, SIZED) for name in ("a.txt", "b.txt")]
-    message = message_of(paths, group_sizes=write(tmp_path / "c", "2\n1\n"))
-    assert message == "`group_sizes` must match one file for each of the 2 data files, got 1."
-    message = message_of(paths, group_sizes="no*")
-    assert message == "`group_sizes` must match files, got 'no*', which matches none."
-
-
-def test_query_ids_in_lines_and_query_sizes_are_mutually_exclusive(tmp_path):
-    path = write(tmp_path / "a.txt", "1 qid:x 1:1\n")
-    message = message_of(path, group_sizes=write(tmp_path / "c", "1\n"))
-    assert message == f"{path}:1: unexpected query id 'qid:x' with a file of query sizes"
+QUERIES = {"934": ([1, 0], [[0.5, 0], [0.25, 0]]), "7": ([2], [[0, 3]])}
 
 
 def test_query_ids_are_read_from_comments(tmp_path):
     """As in the data of Yandex's 2009 contest."""
     path = write(tmp_path / "a.txt", "1 1:0.5 # 934\n0 1:0.25#934 more\n# a comment\n2 2:3 # 7\n")
-    assert read(path, query_ids="comment") == dict(zip(["934", "7"], QUERIES.values(), strict=True))
+    assert read(path, query_ids="comment") == QUERIES
     assert message_of(path) == (
         f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; "
-        "`LetorFormat(query_ids='comment')` reads the first word after '#'; "
-        "`LetorFormat(group_sizes=FILE)` reads query sizes from a file"
+        "`LetorFormat(query_ids='comment')` reads the first word after '#'"
     )
     path.write_text("1 1:0.5 # 934\n1 1:0.5\n")
     missing = "no query id: expected '# <text>' after the features with `query_ids='comment'`"
@@ -192,12 +117,6 @@ def test_documents_without_labels_get_label_0(tmp_path, text):
     assert "`LetorFormat(labeled=False)` reads" in message_of(path)
 
 
-def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
-    path = write(tmp_path / "a.txt", "1:1\n2:2\n1:3\n")
-    write(tmp_path / "a.txt.query", "2\n1\n")
-    assert read(path, labeled=False) == {"0": ([0, 0], [[1, 0], [0, 2]]), "1": ([0], [[3, 0]])}
-
-
 def test_labels_may_be_fractions(tmp_path):
     path = write(tmp_path / "a.txt", "0.25 qid:a 1:1\n2 qid:a 1:1\n-0 qid:a 1:1\n")
     assert read(path)["a"][0] == [0.25, 2, 0]
@@ -217,7 +136,6 @@ def test_each_format_has_its_own_cache(tmp_path):
         {"query_ids": "comment", "missing": {"NULL": "query_min"}},
         {"query_ids": "comment", "missing": {"NULL": 0}, "first_index": 0},
         {"query_ids": "comment", "missing": {"NULL": 0}, "labeled": False},
-        {"group_sizes": write(tmp_path / "sizes", "2\n"), "missing": {"NULL": 0}},
     ]
     found = {}
     for _ in range(2):
@@ -225,19 +143,6 @@ def test_each_format_has_its_own_cache(tmp_path):
         assert len(list(folder.iterdir())) == len(formats)
     assert found == {number: read(path, **options) for number, options in enumerate(formats)}
     assert len({str(value) for value in found.values()}) == len(formats)
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
-    path = write(tmp_path / "a.txt", SIZED)
-    sizes = tmp_path / "a.txt.query"
-    options = {"group_sizes": str(sizes)} if given else {}
-    for text, time in (("2\n1\n", 1), ("1\n2\n", 2)):
-        write(sizes, text)
-        os.utime(sizes, (time, time))
-        assert [len(labels) for labels, _ in read(path, {"cache_dir": tmp_path / "cache"}, **options).values()] == list(
-            map(int, text.split())
-        )
 
 
 @pytest.mark.parametrize(
@@ -256,19 +161,7 @@ def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
             "`missing` must map tokens to finite numbers or 'query_min', got 'min' for 'NULL'.",
         ),
         ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace or '#', got 'N A'."),
-        (
-            {"query_ids": "comment", "group_sizes": __file__},
-            "`group_sizes` must be None with `query_ids='comment'`, got both.",
-        ),
     ],
 )
 def test_bad_options_are_refused(options, message):
     assert_refused(message, LetorFormat, **options)
-
-
-def test_data_and_query_sizes_are_read_from_tensorflow_file_systems(tmp_path):
-    folder = f"ram://{tmp_path.name}"
-    for name, text in (("a.txt", SIZED), ("a.txt.group", "2\n1\n")):
-        with tf.io.gfile.GFile(f"{folder}/{name}", "w") as file:
-            file.write(text)
-    assert read(f"{folder}/a.txt") == QUERIES

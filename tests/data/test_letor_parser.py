@@ -27,7 +27,6 @@ def read(path, num_features=None):
 
 
 # Hints in errors, which name the arguments that would read the line.
-BY_SIZES = "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
 BY_COMMENT = "; `LetorFormat(query_ids='comment')` reads the first word after '#'"
 UNLABELED = "; `LetorFormat(labeled=False)` reads documents without labels"
 FROM_0 = "; `LetorFormat(first_index=0)` reads indices from 0"
@@ -50,10 +49,10 @@ BAD_LINES = [
     (b"-1 qid:9 1:1", "label '-1' is negative, which marks padding" + UNLABELED),
     (b"-0.5 qid:9 1:1", "label '-0.5' is negative, which marks padding" + UNLABELED),
     # query id
-    (b"1", NO_ID + "the end of the line" + BY_SIZES),
-    (b"1 1:0.5", NO_ID + "'1:0.5'" + BY_SIZES),
-    (b"1 qid: 1:0.5", NO_ID + "'qid:'" + BY_SIZES),
-    (b"1 # qid:9 1:1", NO_ID + "'#'" + BY_COMMENT + BY_SIZES),
+    (b"1", NO_ID + "the end of the line"),
+    (b"1 1:0.5", NO_ID + "'1:0.5'"),
+    (b"1 qid: 1:0.5", NO_ID + "'qid:'"),
+    (b"1 # qid:9 1:1", NO_ID + "'#'" + BY_COMMENT),
     # index
     (b"1 qid:9 0:1", "feature index '0'" + NO_INDEX + FROM_0),
     (b"1 qid:9 1:1 x:1", "feature index 'x'" + NO_INDEX),

@@ -1,14 +1,11 @@
-"""Text files by name or pattern, compressed or not, on disk and in TensorFlow's file systems."""
+"""Text files by name or pattern, compressed or not, on disk and on other file systems."""
 
 import bz2
 import gzip
 import itertools
-import uuid
 
-import numpy as np
 import pyarrow as pa
 import pytest
-import tensorflow as tf
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import read_letor
@@ -31,18 +28,6 @@ PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 @pytest.fixture(params=PACKERS)
 def packer(request):
     return request.param, PACKERS[request.param]
-
-
-@pytest.fixture
-def ram():
-    """A folder in a file system that only TensorFlow can read."""
-    return f"ram://{uuid.uuid4().hex}"
-
-
-def write_remote(path, content):
-    with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(content)
-    return path
 
 
 def lines(path):
@@ -98,45 +83,30 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path, ending
     assert inputs["doc_id"].numpy().ravel().tolist() == [b"d1", b""]
 
 
-def test_files_in_tensorflow_file_systems_are_read_by_name_and_pattern(ram):
-    names = [write_remote(f"{ram}/{name}.txt", f"1 qid:{name} 1:7\n".encode()) for name in "ab"]
-    packed = write_remote(f"{ram}/c.txt.gz", gzip.compress(b"1 qid:c 1:9\n"))
-    assert expand_paths(f"{ram}/*.txt") == names
-    assert expand_paths([packed, names[0]]) == [packed, names[0]]
-    assert len(read_letor(f"{ram}/*.txt*")) == 3
-    ((inputs, _),) = read_letor(f"{ram}/*").batches(3)
+def test_files_of_other_file_systems_are_read_by_uri_and_pattern(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files.fs, "LocalFileSystem", str)  # As on any other, patterns are those of pyarrow.
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(f"1 qid:{name} 1:7\n")
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"1 qid:c 1:9\n"))
+    uri = f"file://{tmp_path}"
+    assert expand_paths(f"{uri}/*.txt") == [f"{uri}/a.txt", f"{uri}/b.txt"]
+    assert expand_paths([f"{uri}/c.txt.gz", f"{uri}/a.txt"]) == [f"{uri}/c.txt.gz", f"{uri}/a.txt"]
+    ((inputs, _),) = read_letor(f"{uri}/*", cache_dir=tmp_path / "cache").batches(3)
     assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
-
-
-def test_long_files_in_tensorflow_file_systems_keep_their_lines(ram):
-    content = TEXT * 50
-    assert lines(write_remote(f"{ram}/a.txt", content)) == content.splitlines(keepends=True)
-
-
-def test_the_cache_of_a_remote_file_is_rewritten_when_the_file_changes(ram, tmp_path):
-    """This file system has no modification times."""
-    path = f"{ram}/a.txt"
-    for value in (1, 2):
-        if value > 1:
-            tf.io.gfile.remove(path)  # This file system appends to an existing file.
-        write_remote(path, b"1 qid:a 1:%d\n" % value)
-        ((inputs, _),) = read_letor(path, cache_dir=tmp_path).batches(1)
-        np.testing.assert_array_equal(inputs["features"], [[[value]]])
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nope://a/*.txt", "`file_pattern` must match files, got 'nope://a/*.txt': File system scheme 'nope'"),
-        ("{ram}/no*", "`file_pattern` must match files, got '{ram}/no*', which matches none."),
-        ("{ram}/b", "`file_pattern` must match files, got '{ram}/b', a folder."),
+        ("nope://a/*.txt", "`file_pattern` must match files, got 'nope://a/*.txt': "),
+        ("file://{folder}/no*", "`file_pattern` must match files, got 'file://{folder}/no*', which matches none."),
+        ("file://{folder}", "`file_pattern` must match files, got 'file://{folder}', a folder."),
     ],
 )
-def test_remote_names_without_files_are_refused(ram, name, message):
-    write_remote(f"{ram}/b/a.txt", b"")
+def test_uris_without_files_are_refused(tmp_path, name, message):
     with pytest.raises(ValueError) as raised:
-        expand_paths(name.format(ram=ram))
-    assert str(raised.value).startswith(message.format(ram=ram))
+        expand_paths(name.format(folder=tmp_path))
+    assert str(raised.value).startswith(message.format(folder=tmp_path))
 
 
 def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
@@ -185,4 +155,3 @@ def test_the_state_of_a_file_is_its_absolute_path_size_and_modification_time(tmp
     monkeypatch.chdir(tmp_path)
     name, size, changed = state_of("a.txt")
     assert (name, size, changed) == (str(tmp_path / "a.txt"), 3, (tmp_path / "a.txt").stat().st_mtime_ns)
-    assert text_files.is_file("a.txt") and not text_files.is_file(".")

@@ -51,15 +51,15 @@ def test_files_are_ranked_as_runs_tables_and_rows(folder, scored, tmp_path):
 
 
 def test_rows_without_labels_keep_their_order_and_get_scores(folder, scored, tmp_path):
-    """In another format: indices from 0, and a separate file of query sizes."""
+    """In another format: indices from 0, and query ids in comments."""
     lines = []
     for line in (folder / "test.txt").read_text().splitlines():
         features = [pair.split(":") for pair in line.split("#")[0].split()[2:]]
-        lines.append(" ".join(f"{int(index) - 1}:{value}" for index, value in features) + " # a comment")
+        query = line.split()[1].removeprefix("qid:")
+        lines.append(" ".join(f"{int(index) - 1}:{value}" for index, value in features) + f" # {query}")
     text = "\r\n".join([lines[0], "# between", *lines[1:]])
     (tmp_path / "new.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    (tmp_path / "new.txt.group").write_text("\n".join(str(len(query.scores)) for query in scored))
-    flags = ["--to=rows", "--first_index=0", f"--output={tmp_path / 'new.scored'}"]
+    flags = ["--to=rows", "--first_index=0", "--query_ids=comment", f"--output={tmp_path / 'new.scored'}"]
     run("rank_letor", folder / "export/1", tmp_path / "new.txt", *flags)
     rows = [line.split("\t") for line in (tmp_path / "new.scored").read_text().splitlines()]
     assert [text for _, text in rows] == lines

@@ -17,7 +17,6 @@ errors_in_one_line = runpy.run_path(f"{ROOT}/examples/command_line.py")["errors_
     [
         ({"first_index": "0", "labeled": "False"}, LetorFormat(first_index=0, labeled=False)),
         ({"missing": "NULL=query_min,NaN=0"}, LetorFormat(missing={"NULL": "query_min", "NaN": 0.0})),
-        ({"group_sizes": f"{__file__},{ROOT}/BUILD"}, LetorFormat(group_sizes=[__file__, f"{ROOT}/BUILD"])),
     ],
 )
 def test_the_texts_of_flags_define_a_format(texts, expected):

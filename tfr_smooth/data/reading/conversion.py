@@ -2,7 +2,7 @@
 
 An entry is a folder with `documents.arrow` (the columns), `queries.arrow` (ids and lengths), and `lists.json`, which is
 written last: what was converted, and the size, time and checksum of each file. A file of another time than when it was
-written is read once to compare the checksum. What could make Arrow read beyond a buffer is checked at every opening.
+written is read once to compare the checksum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import mmap
 import os
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,15 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _files
-from tfr_smooth.data.column_values import NESTED, TEXTS, value_type
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.text_files import state_of
+from tfr_smooth.data.reading.text_files import digest, state_of
 from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
-_FORMAT = 3
+_FORMAT = 4
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
-_READ_BYTES = 4 << 20
 _FILES = ("documents.arrow", "queries.arrow")
 
 
@@ -116,7 +113,7 @@ def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None
             return None
         for name in _FILES:
             *state, checksum = entry["files"][name]
-            if state != state_of(os.fspath(folder / name))[1:] and checksum != _checksum(folder / name):
+            if state != state_of(os.fspath(folder / name))[1:] and checksum != digest([os.fspath(folder / name)]):
                 raise ValueError(name)
         documents, pages = _mapped(folder / _FILES[0])
         queries, _ = _mapped(folder / _FILES[1])
@@ -134,31 +131,7 @@ def _mapped(path: Path) -> tuple[pa.Table, mmap.mmap]:
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     table = pa.ipc.open_file(pa.py_buffer(pages)).read_all()
     table.validate()
-    for column in table.columns:
-        for chunk in column.chunks:
-            _check_offsets(path.name, chunk)
     return table, pages
-
-
-def _check_offsets(name: str, array: pa.Array) -> None:
-    """Checks that the offsets of text and sets do not fall; `validate` has checked the first and the last one."""
-    kind, given = array.type, value_type(array.type)
-    if given in ("set", *TEXTS):
-        is_large = pa.types.is_large_list(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-        offsets = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)[array.offset :]
-        if (np.diff(offsets[: len(array) + 1]) < 0).any():
-            raise ValueError(name)
-    if given in NESTED:
-        _check_offsets(name, array.values)
-
-
-def _checksum(path: Path) -> int:
-    checksum = 0
-    with open(path, "rb", buffering=0) as file:
-        buffer = memoryview(bytearray(_READ_BYTES))
-        while size := file.readinto(buffer):
-            checksum = zlib.crc32(buffer[:size], checksum)
-    return checksum
 
 
 def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) -> None:
@@ -178,7 +151,8 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)
-        files = {name: [*state_of(os.fspath(folder / name))[1:], _checksum(folder / name)] for name in _FILES}
+        paths = {name: os.fspath(folder / name) for name in _FILES}
+        files = {name: [*state_of(path)[1:], digest([path])] for name, path in paths.items()}
         text = json.dumps({"described": described, "files": files})
         _files.write_text(folder / "lists.json", [text])
     except BaseException:

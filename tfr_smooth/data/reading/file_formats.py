@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import csv, fs
 
-from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, file_system
 from tfr_smooth.data.reading.value_types import Reading, check_utf8
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ FORMATS = sorted({*_FORMATS.values()})
 _COMPRESSED = (".gz", ".bz2", ".lz4")  # that the datasets of Arrow detect
 _DELIMITERS = (";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # of a CSV file, whose encoding is checked before Arrow reads the names
-_PATTERN = re.compile(r"[*?\[]")
 # Arrow's messages about a row of a CSV file, with its line, and the path if the first block was read.
 _CSV_ERROR = re.compile(
     r"(?:CSV input source '(?P<path>.*)': Invalid: )?CSV parse error: Row #(?P<line>\d+): (?P<why>.*)"
@@ -41,13 +39,11 @@ def dataset_of(source: FilePattern, format: str | None, reading: Reading) -> arr
     from pyarrow import dataset as arrow_dataset  # imports pandas if it can
 
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
-    filesystem, paths = fs.LocalFileSystem(), []
-    for path in [os.fspath(path) for path in sources]:
-        if "://" in path:
-            filesystem, path = fs.FileSystem.from_uri(path)
-            paths += _matches(filesystem, path)
-        else:
-            paths += [path] if os.path.isdir(path) else expand_paths(path, "paths")
+    paths = []
+    for name in map(os.fspath, sources):
+        filesystem, path = file_system(name)
+        is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
+        paths += [path] if is_folder else [file_system(match)[1] for match in expand_paths(name, "paths")]
     format = format or _format_of(paths[0], filesystem)
     kind: Any = {"jsonl": "json"}.get(format, format)
     if format in ("csv", "tsv"):
@@ -102,15 +98,3 @@ def _format_of(path: str, filesystem: fs.FileSystem) -> str:
         others = "`read_letor` reads LETOR text, and `from_table` takes what pandas reads of other files"
         raise ValueError(f"`format` must be one of {FORMATS} for {path}, got None; {others}.")
     return _FORMATS[ending[1:]]
-
-
-def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
-    """Returns the files of a file system that match a pattern."""
-    if not _PATTERN.search(pattern):
-        return [pattern]
-    folder = pattern[: _PATTERN.search(pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
-    infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
-    matches = sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
-    if not matches:
-        raise ValueError(f"`paths` must match files, got {pattern!r}, which matches none.")
-    return matches

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import numbers
 import operator
 import os
@@ -25,7 +24,7 @@ from tfr_smooth import _arguments, _files
 from tfr_smooth.data.column_values import ColumnValues, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.conversion import by_size, converted, whole_queries
-from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines, state_of
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines, state_of
 from tfr_smooth.data.roles import DENSE, Roles
 
 _MAX_LABEL = 1023  # the limit for trec_eval
@@ -37,8 +36,6 @@ _MAX_INDEX = 2**31 - 1
 # A "#" inside a query id starts no comment.
 _LINE = re.compile(rb"\s*([^\s:#]+(?!\S))?\s*(qid:\S*)?\s*([^#]*)#?(.*)", re.DOTALL)
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
-# The file extensions of query sizes in LightGBM and XGBoost.
-_SIZES_ENDINGS = (".query", ".group")
 _ONE_PER_LINE = bytes.maketrans(b" \t\r\v\f", b"\n" * 5)
 
 
@@ -49,9 +46,6 @@ class LetorFormat:
     Args:
       query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
         comment, as in `2 1:0.5 # 934`; there are no document ids then.
-      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
-        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
-        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
       first_index: The index of the first feature: 1 or 0.
       missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
         the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
@@ -67,7 +61,6 @@ class LetorFormat:
     """
 
     query_ids: str = "qid"
-    group_sizes: FilePattern | None = None
     first_index: int = 1
     missing: Mapping[str, float | str] | None = None
     labeled: bool = True
@@ -75,10 +68,6 @@ class LetorFormat:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         _arguments.choice("query_ids", self.query_ids, ("qid", "comment"))
-        if self.group_sizes is not None:
-            if self.query_ids == "comment":
-                raise ValueError("`group_sizes` must be None with `query_ids='comment'`, got both.")
-            object.__setattr__(self, "group_sizes", expand_paths(self.group_sizes, "group_sizes"))
         if isinstance(self.first_index, bool) or self.first_index not in (0, 1):
             raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
         object.__setattr__(self, "missing", _checked_missing(self.missing))
@@ -119,8 +108,8 @@ def read_letor(
     the lists may be larger than memory.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile`
-        (`gs://`, `hdfs://`, ...). Files that end in `.gz`, `.bz2` or `.zst` are decompressed. Matches of a pattern
+      file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of pyarrow
+        (`s3://`, `gs://`, `hdfs://`). Files that end in `.gz`, `.bz2` or `.zst` are decompressed. Matches of a pattern
         are read in sorted order, a list in its own order.
       num_features: Width of the feature matrix, >= 1; a higher index in a file is an error. None uses the highest
         index in the files.
@@ -155,10 +144,8 @@ def read_letor(
     paths = expand_paths(file_pattern)
     label = ("label",) if format.labeled else ()
     roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
-    sources = [*paths, *filter(None, sizes_files(paths, format))]
-    options = dataclasses.asdict(dataclasses.replace(format, group_sizes=None))
-    settings = {"kind": "letor", "num_features": num_features, **options}
-    convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
+    settings = {"kind": "letor", "num_features": num_features, **dataclasses.asdict(format)}
+    convert = functools.partial(converted, cache_dir, list(map(state_of, paths)), settings, roles)
 
     def tables(width: int | None) -> Iterator[pa.Table]:
         blocks = _tables(paths, width, format)
@@ -362,13 +349,10 @@ def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | N
     Linear time in the size of the files. Memory holds 256 kB of text, and the query ids.
     """
     seen: set[bytes] = set()
-    ids = itertools.count()  # of queries with only a size
-    for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
+    for path in paths:
         lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
-        parsed = (_parse(path, format, sizes_file is not None, num_features, part) for part in lines)  # noqa: B023
-        blocks: Iterator[Block] = (block for block in parsed if block.heads)
-        if sizes_file is not None:
-            blocks = _by_size(path, blocks, sizes_file, ids)
+        parsed = (_parse(path, format, num_features, part) for part in lines)  # noqa: B023
+        blocks = (block for block in parsed if block.heads)
         last = None
         for block in blocks:
             for head in block.heads:
@@ -383,78 +367,12 @@ def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | N
             raise ValueError(f"{path}: the file has no documents")
 
 
-def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, counter: Iterator[int]) -> Iterator[Block]:
-    """Yields blocks with query ids, which are numbers, by the query sizes in another file."""
-    sizes = list(_read_sizes(sizes_file))
-    expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
-    ids = (b"%d" % number for size, number in zip(sizes, counter, strict=False) for _ in range(size))
-    last = 0
-    for block in blocks:
-        heads = [head._replace(query_id=query_id) for head, query_id in zip(block.heads, ids, strict=False)]
-        if len(heads) < len(block.heads):
-            raise ValueError(f"{path}:{block.heads[len(heads)].number}: more documents than {expected}")
-        last = heads[-1].number
-        yield block._replace(heads=heads)
-    if last and next(ids, None) is not None:
-        raise ValueError(f"{path}:{last}: fewer documents than {expected}")
-
-
-def sizes_files(paths: Sequence[str], format: LetorFormat) -> list[str | None]:
-    """Returns the file of query sizes of each data file, None for files with query ids.
-
-    Raises:
-      ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
-        candidates.
-    """
-    if isinstance(format.group_sizes, list):
-        if len(format.group_sizes) != len(paths):
-            expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
-            raise ValueError(f"{expected}, got {len(format.group_sizes)}.")
-        return list(format.group_sizes)
-    return [None if format.query_ids == "comment" else _sizes_beside(path) for path in paths]
-
-
-def _sizes_beside(path: str) -> str | None:
-    """Returns the file of query sizes next to a file without query ids; None if there is none."""
-    root, ending = os.path.splitext(path)
-    roots = [path, root] if ending in COMPRESSED else [path]
-    files = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
-    if not files or _has_query_ids(path):
-        return None
-    if len(files) > 1:
-        expected = f"the file of query sizes of {path}"
-        raise ValueError(f"`group_sizes` must name {expected}, got None and the candidates {files}.")
-    return files[0]
-
-
-def _has_query_ids(path: str) -> bool:
-    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
-    lines = (_words(line) for _, line in numbered_lines(path))
-    return next((query is not None for label, query, features, _ in lines if label or query or features), True)
-
-
-def _read_sizes(path: str) -> Iterator[int]:
-    """Yields the query sizes, one per line; blank lines are skipped.
-
-    Raises:
-      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
-    """
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if text and not (text.isdigit() and len(text) <= 9 and int(text)):
-            raise ValueError(f"{path}:{number}: query size {_shown(text)} is not an integer >= 1")
-        if text:
-            yield int(text)
-
-
-def _parse(
-    path: str, format: LetorFormat, sized: bool, num_features: int | None, lines: Iterable[tuple[int, bytes]]
-) -> Block:
+def _parse(path: str, format: LetorFormat, num_features: int | None, lines: Iterable[tuple[int, bytes]]) -> Block:
     """Parses lines; the error is that of the first bad one."""
     heads: list[Head] = []
     try:
         for number, line in lines:
-            head = parse_head(line, number, format, sized=sized)
+            head = parse_head(line, number, format)
             if head is not None:
                 heads.append(head)
         block = _parse_features(heads, format)
@@ -467,19 +385,13 @@ def _parse(
     return block
 
 
-def _words(line: bytes) -> tuple[Any, ...]:
-    """Returns the label, the query id with its `qid:`, the features and the comment of a line; None if missing."""
-    return _LINE.fullmatch(line).groups()  # type: ignore[union-attr]
-
-
-def parse_head(line: bytes, number: int, format: LetorFormat, *, sized: bool = False) -> Head | None:
+def parse_head(line: bytes, number: int, format: LetorFormat) -> Head | None:
     """Parses a line except for its features.
 
     Args:
       line: `label qid:text index:value ... # comment`, with or without a line end.
       number: The line number.
       format: The format of the line.
-      sized: Whether the query id is known from the sizes of queries; the line must then have no `qid:text`.
 
     Returns:
       The head, or None for a blank line or a line with only a comment.
@@ -487,25 +399,21 @@ def parse_head(line: bytes, number: int, format: LetorFormat, *, sized: bool = F
     Raises:
       ValueError: If the line is malformed.
     """
-    label, query, features, comment = _words(line)
+    label, query, features, comment = _LINE.fullmatch(line).groups()  # type: ignore[union-attr]
     if not (label or query or features):
         return None
     value = _parse_label(label or line.split(None, 1)[0]) if format.labeled else 0.0
-    by_comment = not sized and format.query_ids == "comment"
-    if query is not None and (sized or by_comment):
-        given = "a file of query sizes" if sized else "`query_ids='comment'`"
-        raise ValueError(f"unexpected query id {_shown(query)} with {given}")
+    by_comment = format.query_ids == "comment"
+    if query is not None and by_comment:
+        raise ValueError(f"unexpected query id {_shown(query)} with `query_ids='comment'`")
     query_id = b"".join(comment.split(None, 1)[:1]) if by_comment else (query or b"")[4:]
     if not query_id and by_comment:
         raise ValueError("no query id: expected '# <text>' after the features with `query_ids='comment'`")
-    if not query_id and not sized:
+    if not query_id:
         words = line.split(None, 2)[label is not None :]
+        got = _shown(words[0]) if words else "the end of the line"
         hint = "; `LetorFormat(query_ids='comment')` reads the first word after '#'" if b"#" in line else ""
-        raise ValueError(
-            "no query id: expected 'qid:<text>' after the label, got "
-            f"{_shown(words[0]) if words else 'the end of the line'}{hint}"
-            "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
-        )
+        raise ValueError(f"no query id: expected 'qid:<text>' after the label, got {got}{hint}")
     try:
         query_id.decode()
     except UnicodeDecodeError:

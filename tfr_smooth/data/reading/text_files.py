@@ -1,23 +1,27 @@
-"""Text files by name or pattern, local or on a TensorFlow file system, plain or compressed, line by line."""
+"""Files by name or pattern, local or on a file system of pyarrow, and their lines, plain or compressed."""
 
 from __future__ import annotations
 
 import codecs
+import fnmatch
 import glob
 import hashlib
 import io
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-import tensorflow as tf
+from pyarrow import fs
 
 FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # file extensions and codecs of Arrow
 _CHUNK = 1 << 16
+_LOCAL = fs.LocalFileSystem()
+_PATTERN = re.compile(r"[*?\[]")
 
 
 def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> list[str]:
@@ -49,34 +53,36 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
     paths: list[str] = []
     for name in map(os.fspath, patterns):
         try:
-            matches = _matches(name)
-        except tf.errors.OpError as error:
-            raise ValueError(f"`{argument}` must match files, got {name!r}: {error.message}") from None
+            filesystem, path = file_system(name)
+            is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"`{argument}` must match files, got {name!r}: {error}") from None
+        matches = _matches(filesystem, path)
         if not matches:
-            why = "a folder" if tf.io.gfile.isdir(name) else "which matches none"
+            why = "a folder" if is_folder else "which matches none"
             raise ValueError(f"`{argument}` must match files, got {name!r}, {why}.")
-        paths.extend(matches)
+        before, _, after = name.partition(path)  # such as s3:// and options
+        paths.extend(before + match + after for match in matches)
     for before, path in itertools.pairwise(sorted(paths)):
         if before == path:
             raise ValueError(f"`{argument}` must match each file once, got {path!r} twice.")
     return paths
 
 
-def _matches(name: str) -> list[str]:
-    # The name of an existing file is taken literally, even with "[" in it.
-    if is_file(name):
-        return [name]
-    matches = tf.io.gfile.glob(name) if _is_remote(name) else glob.glob(name, recursive=True)
-    return sorted(filter(is_file, matches))
+def file_system(name: str) -> tuple[fs.FileSystem, str]:
+    """Returns the file system of a path or URI, and the path there."""
+    return fs.FileSystem.from_uri(name) if "://" in name else (_LOCAL, name)
 
 
-def _is_remote(path: str) -> bool:
-    return "://" in path
-
-
-def is_file(path: str) -> bool:
-    """Whether a file of this name exists."""
-    return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
+def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
+    """Returns the files that match a pattern, sorted."""
+    if filesystem.get_file_info(pattern).is_file:  # The name of an existing file is taken literally, even with "[".
+        return [pattern]
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+    folder = _PATTERN.split(pattern)[0].rpartition("/")[0]
+    infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -85,11 +91,10 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     Raises:
       ValueError: If compressed data is truncated or damaged (`path:line: problem`).
     """
-    codec = COMPRESSED.get(os.path.splitext(path)[1])
-    number = 0
-    with _open(path) as file:
-        # The outer buffer speeds up reading line by line several times.
-        lines = io.BufferedReader(pa.CompressedInputStream(file, codec), _CHUNK) if codec else file
+    codec, number = COMPRESSED.get(os.path.splitext(path)[1]), 0
+    filesystem, inside = file_system(path)
+    # The buffer speeds up reading line by line several times.
+    with io.BufferedReader(filesystem.open_input_stream(inside, compression=codec), _CHUNK) as lines:
         try:
             for number, line in enumerate(lines, start=1):
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
@@ -99,20 +104,11 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
             raise ValueError(f"{path}:{number + 1}: truncated or damaged {codec} data: {error}") from None
 
 
-def _open(path: str) -> BinaryIO:
-    if not _is_remote(path):
-        return open(path, "rb")
-    file = tf.io.gfile.GFile(path, "rb")
-    file.closed = False  # which Arrow asks for
-    return file
-
-
 def state_of(path: str) -> list[Any]:
-    """Returns the full name, size and modification time of a file, or a hash of its content if the time is unknown."""
-    if not _is_remote(path):
-        return [os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns]
-    info = tf.io.gfile.stat(path)
-    return [path, info.length, info.mtime_nsec or digest([path])]
+    """Returns the full name, the size and the modification time of a file."""
+    filesystem, inside = file_system(path)
+    info = filesystem.get_file_info(inside)
+    return [path if "://" in path else os.path.abspath(path), info.size, info.mtime_ns]
 
 
 def digest(paths: Iterable[str]) -> str:
@@ -131,7 +127,8 @@ def digest(paths: Iterable[str]) -> str:
     """
     checksum = hashlib.sha256()
     for path in paths:
-        with _open(path) as file:
+        filesystem, inside = file_system(path)
+        with filesystem.open_input_stream(inside, compression=None) as file:
             while chunk := file.read(1 << 20):
                 checksum.update(chunk)
         checksum.update(b"end of a file")
