@@ -1,7 +1,7 @@
 """Differentiable ranking losses and metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP."""
 
 from tfr_smooth import clicks, columns, data, evaluation, losses, measures, metrics, models, rankings, serving, training
-from tfr_smooth._program_cache import cache_programs
+from tfr_smooth._compiled import cache_programs
 from tfr_smooth._version import __version__
 from tfr_smooth.ranker import Ranker
 

@@ -1,11 +1,15 @@
-"""Validation of constructor arguments: each function returns the value or raises a `ValueError` that names it."""
+"""Validation of constructor arguments: each function returns the value or raises a `ValueError` that names it.
+
+Also the error of a missing package, and text from data in messages.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -196,3 +200,32 @@ def weights(name: str, values: Any) -> list[float]:
     if not any(found):
         _refuse(name, "numbers >= 0 of which one is above 0", values)
     return found
+
+
+@contextlib.contextmanager
+def needed(package: str, *, extra: str, by: str) -> Iterator[None]:
+    """Adds installation instructions to an `ImportError` raised by the import statements in its body.
+
+    Args:
+      package: Name of the optional package.
+      extra: Extra of tfr_smooth that installs the package.
+      by: What needs the package, for the message.
+
+    Raises:
+      ImportError: If one of the imports fails.
+
+    Example:
+      >>> with needed("matplotlib", extra="evaluation", by="`plot`"):
+      ...     import no_such_module
+      Traceback (most recent call last):
+      ImportError: `plot` needs matplotlib: pip install 'tfr_smooth[evaluation]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{by} needs {package}: pip install 'tfr_smooth[{extra}]'") from error
+
+
+def printable(value: object) -> str:
+    """Returns text in one line: characters that move the cursor or are invisible are shown as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in str(value))

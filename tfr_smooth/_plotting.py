@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tfr_smooth import _extras, _files
-from tfr_smooth._printable import printable
+from tfr_smooth import _arguments, _files
+from tfr_smooth._arguments import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,6 +96,6 @@ def write_png(path: str | os.PathLike[str], draw: Callable[[], Figure], *, by: s
       by: The function that draws, for the error without matplotlib.
     """
     buffer = io.BytesIO()
-    with _extras.needed("matplotlib", extra="evaluation", by=by), theme():
+    with _arguments.needed("matplotlib", extra="evaluation", by=by), theme():
         draw().savefig(buffer, format="png", dpi=150)
     _files.write_bytes(path, [buffer.getvalue()])

@@ -11,7 +11,7 @@ from tests.helpers import a_batch, assert_same, value_and_gradient
 from tests.helpers.modes import step
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
-from tfr_smooth.rankings.smoothi import smoothi
+from tfr_smooth.rankings import smoothi
 
 ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), losses.SmoothINDCGLoss(topn=10)]
 TWO_PASSES = [losses.SmoothIMAPLoss()]
@@ -87,7 +87,7 @@ def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, rank
     scores = tf.linspace(0.0, 7.0, max(documents)) * tf.cast(mask, tf.float32)
     if documents[0] < max(documents):  # The shorter list has the highest score.
         scores = tf.concat([scores[:, :1] + 7.0, scores[:, 1:] * 0.1], axis=1)
-    settings = smoothi.Settings(tf.constant(1.0, tf.float64), tf.constant(0.1, tf.float64), tf.constant(True))
+    settings = smoothi._Settings(tf.constant(1.0, tf.float64), tf.constant(0.1, tf.float64), tf.constant(True))
     is_sharp, *found = smoothi._plan(scores, mask, tf.zeros([1, ranks]), settings)
     assert (int(found[0]), bool(found[1]), bool(is_sharp)) == (looped, has_tail, False)
 

@@ -3,6 +3,7 @@
 import ast
 import email
 import functools
+import graphlib
 import importlib.util
 import re
 import shutil
@@ -100,16 +101,18 @@ def test_citation_and_changelog_have_the_version():
 
 
 @functools.cache
-def imports(path):
-    """Returns the dotted names that a file of the package imports: `a.b` for `from a import b`."""
+def imports(path, for_types=True):
+    """Returns the dotted names that a file imports: `a.b` for `from a import b`."""
     if path.suffix != ".py":
         return set()
-    package = ".".join(path.relative_to(ROOT).parts[:-1])
+    tree, package = ast.parse(path.read_text(encoding="utf-8")), ".".join(path.relative_to(ROOT).parts[:-1])
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    skipped = set() if for_types else {node for block in blocks for node in ast.walk(block)}
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and node not in skipped:
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and node not in skipped:
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names.update(f"{base}.{alias.name}" for alias in node.names)
     return names
@@ -123,41 +126,39 @@ def part_of(path):
     return path.relative_to(ROOT / "tfr_smooth").parts[0].removesuffix(".py")
 
 
-def imported_parts(part):
-    """Returns the other parts of tfr_smooth (its direct modules and packages) that one part imports."""
-    names = {name for path in FILES if part_of(path) == part for name in imports(path)}
-    return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
+MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in FILES if path.suffix == ".py"}
+MODULES = {name.replace("/", ".").removesuffix(".__init__"): path for name, path in MODULES.items()}
 
 
-# From the lowest to the highest; `compile` of models accepts names of losses and metrics.
-ORDER = (
-    "rankings < measures < _lookup, _plotting < losses, metrics < _estimator < columns < models < training < serving"
-)
-ORDER += " < ranker < recommendation < keras_ranking, command_line"
-LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
-LAYERED = set().union(*LAYERS)
+def imported_modules(path, **options):
+    """Returns the files of tfr_smooth that a file imports."""
+    names = imports(path, **options)
+    found = [MODULES.get(name) or MODULES.get(name.rpartition(".")[0]) for name in names]
+    return {each for each in found if each not in (None, path)}
 
 
-def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none():
-    assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in FILES}
-    assert imported_parts("data") & LAYERED == set()
-    assert imported_parts("evaluation") & LAYERED <= {"_plotting"}  # one color per relaxation
-    lower = set()
-    for layer in LAYERS:
-        for part in layer:
-            assert imported_parts(part) & LAYERED <= lower, part
-        lower |= layer
+TABLE = re.search(r"^\| module \|.*?\n\n", read("CONTRIBUTING.md"), re.M | re.S)[0]
+ORDER = [name for row in re.findall(r"^\|(.*?)\|", TABLE, re.M) for name in re.findall(r"`(\w+)(?:\.py|/)`", row)]
+
+
+def test_the_table_of_modules_is_complete():
+    assert sorted(ORDER) == sorted({part_of(path) for path in MODULES.values()})
+
+
+@pytest.mark.parametrize("part", ORDER)
+def test_a_part_imports_only_those_before_it_in_the_table_of_modules(part):
+    imported = {part_of(each) for path in MODULES.values() if part_of(path) == part for each in imported_modules(path)}
+    assert imported <= set(ORDER[: ORDER.index(part) + 1])
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {path: imported_modules(path, for_types=False) for path in MODULES.values() if path.name != "__init__.py"}
+    assert list(graphlib.TopologicalSorter(graph).static_order())
 
 
 def test_the_container_of_lists_imports_no_reader():
     container = [path for path in FILES if path.parent.name == "data" and path.name != "__init__.py"]
     assert container and not [path for path in container if "data.reading" in path.read_text(encoding="utf-8")]
-
-
-def test_private_modules_import_no_public_part():
-    private = {part_of(path) for path in FILES if part_of(path).startswith("_")}
-    for part in private - {"__init__", "__main__"} - LAYERED:
-        assert {name for name in imported_parts(part) if not name.startswith("_")} == set(), part
 
 
 def test_only_the_tf_ranking_package_imports_tf_ranking():

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests import helpers
 from tests.helpers import references
 from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
+from tfr_smooth.rankings.softrank import log2_mixture
 
 
 @pytest.mark.parametrize(

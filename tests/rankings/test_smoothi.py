@@ -7,9 +7,8 @@ import tensorflow as tf
 from tests.helpers import references
 from tests.rankings import evaluate
 from tfr_smooth import _compiled, rankings
-from tfr_smooth.rankings import SmoothI
+from tfr_smooth.rankings import SmoothI, smoothi
 from tfr_smooth.rankings.dcg import NDCGGain
-from tfr_smooth.rankings.smoothi import smoothi
 
 
 def a_list(seed, length, dtype=np.float32):

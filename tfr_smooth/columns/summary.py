@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tfr_smooth._printable import printable
+from tfr_smooth._arguments import printable
 
 
 class ColumnSummary(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tfr_smooth._printable import printable
+from tfr_smooth._arguments import printable
 from tfr_smooth.evaluation.trec import ByMeasure, Estimate, estimates
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from tfr_smooth import _extras
+from tfr_smooth import _arguments
 from tfr_smooth.data.reading.checks import Where, query_ids
 from tfr_smooth.data.reading.sources import check_index, column
 
@@ -149,7 +149,7 @@ def trec_eval_by_query(
       >>> trec_eval_by_query([query], ["P_1", "map"])
       {'q1': {'P_1': 0.0, 'map': 0.5}}
     """
-    with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
+    with _arguments.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
         import pytrec_eval
     names = checked_measures(measures)
     run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth._generators import dataset_of
+from tfr_smooth._compiled import dataset_of
 from tfr_smooth.recommendation.interactions import Interactions
 
 # Numbers of candidates are rounded up to multiples of it.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras
+from tfr_smooth import _arguments
 from tfr_smooth.recommendation.events import checked_numbers, merged
 from tfr_smooth.recommendation.ids import checked_ids, ids_from_arrays, ids_to_arrays, indices_of
 
-with _extras.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
+with _arguments.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
     from scipy import sparse as sparse
 
 

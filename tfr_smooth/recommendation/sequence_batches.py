@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth._generators import dataset_of
+from tfr_smooth._compiled import dataset_of
 from tfr_smooth.recommendation.batches import sampled_items
 from tfr_smooth.recommendation.interactions import Interactions
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras
+from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import Column, check_names, listed
 from tfr_smooth.columns.list_context import similar_lists
@@ -70,7 +70,7 @@ class _Loaded:
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
         self.path, self.card = path, card
         if self._takes_texts or any(feature.get("kind") == "encoded" for feature in card.get("features", ())):
-            with _extras.needed("tensorflow-text", extra="text", by="An export with an encoder"):
+            with _arguments.needed("tensorflow-text", extra="text", by="An export with an encoder"):
                 import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
         self._model = tf.saved_model.load(os.fspath(path))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, _files
+from tfr_smooth import _arguments, _files
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns import Category, Id, TableFeatures, Vector
 from tfr_smooth.models import Scorer, TableScorer
@@ -61,7 +61,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       (1, 2)
     """
     check_process()
-    with _extras.needed("tf2onnx", extra="onnx", by="`export_onnx`"):
+    with _arguments.needed("tf2onnx", extra="onnx", by="`export_onnx`"):
         import onnx
         import tf2onnx
     lookups: dict[str, _Lookup] = {}

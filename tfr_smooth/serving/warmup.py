@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras
+from tfr_smooth import _arguments
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.serving.ranker_inputs import RankerInputs, zero
 
@@ -48,7 +48,7 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
     Raises:
       ImportError: If tensorflow-serving-api is not installed; the extra `tfr_smooth[serving]` includes it.
     """
-    with _extras.needed("tensorflow-serving-api", extra="serving", by="An export with `warmup_list_sizes`"):
+    with _arguments.needed("tensorflow-serving-api", extra="serving", by="An export with `warmup_list_sizes`"):
         from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 
     context_spec, example_spec = inputs.proto_specs()

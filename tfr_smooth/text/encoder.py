@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, _keras, _serialization
+from tfr_smooth import _arguments, _keras, _serialization
 from tfr_smooth.text import layout
 
 if not _keras.IS_KERAS_3:
@@ -318,7 +318,7 @@ def _folder_of(checkpoint: str | os.PathLike[str]) -> Path:
     if folder.exists() or not isinstance(checkpoint, str) or not _HUB_NAME.fullmatch(name):
         raise ValueError(f"`checkpoint` must be a folder with config.json or a name on Hugging Face, got {name}.")
     name = name if "/" in name else f"sentence-transformers/{name}"
-    with _extras.needed("huggingface-hub", extra="text", by=f"The download of {name}"):
+    with _arguments.needed("huggingface-hub", extra="text", by=f"The download of {name}"):
         import huggingface_hub
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=_FILES))
@@ -346,7 +346,7 @@ def _pooling_of(folder: Path) -> str:
 
 
 def _keras_hub(by: str) -> Any:
-    with _extras.needed("keras-hub", extra="text", by=by):
+    with _arguments.needed("keras-hub", extra="text", by=by):
         import keras_hub
     return keras_hub
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth import _compiled, _extras
+from tfr_smooth import _arguments, _compiled
 from tfr_smooth.data.column_values import OUTER_BLANKS
 
 
@@ -33,7 +33,7 @@ def special_tokens(tokenizer: Any) -> SpecialTokens:
     if pad is None or start is None or end is None:
         expected = "a KerasHub tokenizer with pad, start and end tokens"
         raise ValueError(f"`tokenizer` must be {expected}, got {type(tokenizer).__name__}.")
-    with _extras.needed("keras-hub", extra="text", by="A tokenizer"):
+    with _arguments.needed("keras-hub", extra="text", by="A tokenizer"):
         import keras_hub
     between = (end,)
     for kind in keras_hub.models.TextClassifierPreprocessor.__subclasses__():
@@ -51,7 +51,7 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     operations. For some tokenizers, they are faster than calling the tokenizer, and closer to the tokenizer of the
     original model.
     """
-    with _extras.needed("tensorflow-text", extra="text", by="A tokenizer"):
+    with _arguments.needed("tensorflow-text", extra="text", by="A tokenizer"):
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth._generators import dataset_of
+from tfr_smooth._compiled import dataset_of
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.text.rerankers import any_size

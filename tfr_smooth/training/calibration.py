@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, models
+from tfr_smooth import _arguments, models
 
 METHODS = ("platt", "isotonic")
 
@@ -56,7 +56,7 @@ def fit_calibration(
         labels = (labels >= _arguments.real("threshold", threshold, above=0.0)).astype(np.float64)
     elif method == "platt":
         raise ValueError("`threshold` must be a number for the method 'platt', got None.")
-    with _extras.needed("scipy", extra="evaluation", by="`fit_calibration`"):
+    with _arguments.needed("scipy", extra="evaluation", by="`fit_calibration`"):
         import scipy.optimize  # noqa: F401
     return _platt(labels, scores) if method == "platt" else _isotonic(labels, scores)
 

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _plotting
-from tfr_smooth._printable import printable
+from tfr_smooth._arguments import printable
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.training.scoring import compiled_scorer

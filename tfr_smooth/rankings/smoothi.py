@@ -16,7 +16,7 @@ ranks computes value and gradient with one array c [batch, list].
 
 Since $|c^r_j| \le (1-\delta)^{r-1}$, the softmax inputs $x_j = \alpha S_j c^r_j$ eventually become so small that two
 terms of the exponential's series are exact to the last bit. The loop ends there, and the remaining ranks have a closed
-form (`Tail`).
+form (`_Tail`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -32,7 +32,6 @@ from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import RANKINGS, Gain, Ranking
-from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, sum_of_lists, to_scores
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
 # the values (1e-8), and their second power, relative to the largest, in the gradient.
@@ -164,13 +163,13 @@ class SmoothI(Ranking):
         arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._settings()
         return tf.ensure_shape(_discounted_gain(*arguments), scores.shape[:1])
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> _Settings:
         alpha = _compiled.scalar(self.alpha, tf.float64)
-        return Settings(alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift))
+        return _Settings(alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift))
 
 
 def _recursion(
-    scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, settings: Settings, *, stop_gradient: bool
+    scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, settings: _Settings, *, stop_gradient: bool
 ) -> tf.Tensor:
     """Returns the indicators of each rank, [K, batch, list], using TensorFlow's own operations."""
     inputs = _logits(tf.cast(scores, tf.float64), mask, settings)
@@ -241,12 +240,12 @@ def _ranks(
       mask: [batch, list] bool.
       discounts: [batch or 1, K], D in the type of the scores; only their shape matters unless `of_gain`.
       is_exponential: Whether g is exponential; otherwise it is linear.
-      *constants: The `Settings`.
+      *constants: The `_Settings`.
 
     Returns:
       The sum, [batch], or the relevance, [batch, K], and its gradient function.
     """
-    settings = Settings(*constants)
+    settings = _Settings(*constants)
     is_sharp, looped, has_tail = _plan(scores, mask, discounts, settings)
     arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
     weights = _of_real_ranks(_compiled.pad(discounts), arrays[2])
@@ -257,7 +256,7 @@ def _ranks(
         shared = [is_exponential, looped, tf.cast(settings.delta, dtype)]
         lists = [_logits(precise, arrays[2], settings), *(tf.cast(x, dtype) for x in (arrays[1], weights)), arrays[2]]
         by_rank, gradient, factors = _compiled.over_lists(_LOOPS[of_gain], shared, lists, (dtype,) * 3)
-        gradient = to_scores(gradient, precise, arrays[2], settings)
+        gradient = _to_scores(gradient, precise, arrays[2], settings)
         return tf.cast(by_rank, tf.float64), *(tf.cast(x, scores.dtype) for x in (gradient, factors))
 
     if scores.dtype == tf.float64:
@@ -268,9 +267,9 @@ def _ranks(
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
         inputs = _logits(arrays[0], arrays[2], settings)
-        tail = Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
+        tail = _Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
         derivative = dcg.GainOfRanks(is_exponential, arrays[1]).derivative(tail.rank_relevance)
-        of_tail = to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
+        of_tail = _to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
         return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
 
     by_rank, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (by_rank, gradient)))
@@ -294,7 +293,7 @@ _rank_relevance, _discounted_gain = (
 
 
 def _plan(
-    scores: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, settings: Settings
+    scores: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, settings: _Settings
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns how to compute K ranks, given at_ranks [.., K].
 
@@ -330,10 +329,10 @@ def _loop(
     def record(
         rank: tf.Tensor, indicators: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor
     ) -> tuple[tf.TensorArray, tf.Tensor]:
-        at_rank = sum_of_lists(relevance * indicators)
+        at_rank = _sum_of_lists(relevance * indicators)
         if with_gradient:
             weights = discounts[:, rank, tf.newaxis] * gain.derivative(at_rank)
-            gradient += weights * rank_gradient(indicators, relevance, at_rank, factors)
+            gradient += weights * _rank_gradient(indicators, relevance, at_rank, factors)
         return rows.write(rank, at_rank[:, 0]), gradient
 
     body = functools.partial(_next_rank, inputs, mask, delta, record, _exponents, tf.identity)
@@ -346,7 +345,7 @@ def _loop(
 _LOOPS = [_compiled.program(functools.partial(_loop, with_gradient)) for with_gradient in (False, True)]
 
 
-def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
+def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: _Settings) -> tf.Tensor:
     """Returns alpha S of Eq. 7, [batch, list], 0 at padding."""
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     # The gradient flows through the minimum.
@@ -370,9 +369,104 @@ def _softmax(exponentials: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the softmax over the real documents, [batch, list]; 0 for empty lists."""
     weights = exponentials * tf.cast(mask, exponentials.dtype)
     # The maximum only affects empty lists.
-    return weights * (1.0 / tf.maximum(sum_of_lists(weights), 1e-30))
+    return weights * (1.0 / tf.maximum(_sum_of_lists(weights), 1e-30))
 
 
 def _of_real_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns [batch or 1, K] values, 0 at ranks beyond the real documents."""
     return tf.where(_padded.rank_mask(mask, tf.shape(values)[1]), values, tf.zeros([], values.dtype))
+
+
+# The gradient of a rank, and the late ranks in closed form.
+
+
+class _Settings(NamedTuple):
+    """The hyperparameters as scalar tensors: alpha and delta, float64, and whether to subtract the list's minimum."""
+
+    alpha: tf.Tensor
+    delta: tf.Tensor
+    is_shifted: tf.Tensor
+
+
+class _Tail:
+    r"""The ranks after the loop, where all softmax inputs $x_j = \alpha S_j c_j$ are small.
+
+    With n documents, means $\bar x$ over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
+    $q = 1 - \delta - 1/n$, the series of the exponential gives for the k-th rank after the loop (k = 0, 1, ..)
+
+    $$x^k_j = q^k x_j - \gamma_k x_j u_j, \quad \gamma_k = \frac{q^{k-1}(1 - q^k)}{n(1 - q)}, \qquad
+      n I^k_j = 1 + z_j + \tfrac{1}{2} (z_j^2 - \overline{z^2}), \quad z_j = x^k_j - \overline{x^k}$$
+
+    up to third powers of the inputs. Its relevance is
+
+    $$y_k = \overline{rel} + q^k \overline{pu} - \gamma_k (\overline{pu^2} + \bar x \, \overline{pu})
+      + \tfrac{1}{2} q^{2k} \overline{pu^2}$$
+
+    and its gradient $\frac{c_j}{n} (q^k (p_j - y_k + \overline{rel}) + (q^{2k} - \gamma_k) p_j u_j)$, up to second
+    powers. (A list of one document has q < 0 and no gradient.)
+    """
+
+    def __init__(
+        self,
+        inputs: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor,
+        factors: tf.Tensor,
+        delta: tf.Tensor,
+        looped: tf.Tensor,
+        at_ranks: tf.Tensor,
+    ) -> None:
+        delta = tf.cast(delta, inputs.dtype)
+        real, count = tf.cast(mask, inputs.dtype), _padded.count(mask, inputs.dtype)
+        inputs *= factors
+        products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
+        x, y, yx, xx, yxx = (_sum_of_lists(product) / count for product in products)
+        first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
+        self._real, self._share = real, factors / count
+        self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
+
+        steps = tf.range(tf.shape(at_ranks)[1])[tf.newaxis] - looped
+        self._is_tail = steps >= 0
+        shrink = tf.maximum(1.0 - delta - 1.0 / count, 1e-30)
+        self._powers = tf.exp(tf.cast(tf.maximum(steps, 0), shrink.dtype) * tf.math.log(shrink))
+        lag = self._powers * (1.0 - self._powers) / (shrink * count * (1.0 - shrink))
+        self._above_mean = self._powers * first - lag * (second + x * first) + 0.5 * self._powers**2 * second
+        self._linear = self._powers**2 - lag
+        # [batch, K]; arbitrary at the ranks of the loop.
+        self.rank_relevance = y + self._above_mean
+
+    def only(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, K] values, 0 at the ranks of the loop."""
+        return tf.where(self._is_tail, values, tf.zeros_like(values))
+
+    def gradient(self, weights: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient of the relevance, weighted by [batch, K] and summed, with respect to the logits."""
+        weights = self.only(weights)
+        factors = (self._powers, self._linear, self._powers * self._above_mean)
+        constant, linear, mean = (_sum_of_lists(weights * factor) for factor in factors)
+        return self._share * (self._relevance * (constant + linear * self._inputs) - self._real * mean)
+
+
+def _rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient of a rank's relevance with respect to the logits."""
+    gradient = indicators * (relevance - at_rank)
+    # The gradients sum to 0 up to the rounding of `at_rank`. For a flat softmax the rounding adds up over the list; for
+    # a sharp softmax it would dominate the gradient of the highest document.
+    return factors * (gradient - indicators * _sum_of_lists(gradient))
+
+
+def _to_scores(gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, settings: _Settings) -> tf.Tensor:
+    """Converts the gradient with respect to the logits to the gradient with respect to the scores.
+
+    Tied minima share the gradient of the minimum.
+    """
+    lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
+    is_lowest = tf.cast(tf.logical_and(mask, tf.equal(scores, lowest)), scores.dtype)
+    shared = _sum_of_lists(gradient) / tf.maximum(_sum_of_lists(is_lowest), 1.0)
+    shared = tf.where(settings.is_shifted, shared, tf.zeros_like(lowest))
+    return tf.cast(settings.alpha, scores.dtype) * (gradient - shared * is_lowest)
+
+
+def _sum_of_lists(values: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of each list, [batch, 1]."""
+    return tf.reduce_sum(values, axis=1, keepdims=True)
