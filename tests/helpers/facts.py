@@ -6,14 +6,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tfr_smooth import _lookup, losses, rankings
+from tfr_smooth import _lookup, losses, measures, rankings
 
 COMBINATIONS = _lookup.COMBINATIONS
 # The losses of one score per document that are not a measure of a ranking.
 BASELINES = [name for name in losses.NAMES if name not in COMBINATIONS]
 
 _POWERS, _STRENGTHS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0, 10.0)
-_EVERY_MEASURE_BY_INDICATORS = ("ndcg", "precision", "recall", "map", "mrr", "err")
+_EVERY_MEASURE_BY_INDICATORS = tuple(
+    name for name, measure in measures.MEASURES.items() if measure.ranking_class is rankings.Ranking
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class NDCG(Measure):
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
       discount: "log2" for the discount of the formula, or another discount for training (SoftRank, section 4.7) over
         ranks starting at 0: "linear" or `rankings.ShallowDiscount(alpha)`; a table D[0], D[1], .., with 0 beyond it; or
-        a function from float64 ranks to discounts.
+        a function from float64 ranks, which start at 0, to discounts.
 
     Raises:
       ValueError: If an argument is out of range.
