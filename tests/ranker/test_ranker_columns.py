@@ -11,7 +11,7 @@ from sklearn.inspection import permutation_importance
 import tfr_smooth
 from tfr_smooth import _keras, evaluation, models, training
 from tfr_smooth.columns import codes, column_arrays
-from tfr_smooth.models.feature_functions import FeatureFunctions
+from tfr_smooth.models.member_layers import FeatureFunctions
 
 QUICK = {
     **{"loss": "softmax", "members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0},

@@ -1,4 +1,4 @@
-"""Layers of several networks side by side."""
+"""The layers of `FeedForwardScorer` for several networks side by side, its members."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-from tfr_smooth import _arguments
 
 
 class MemberDense(tf.keras.layers.Layer):
@@ -32,14 +30,13 @@ class MemberDense(tf.keras.layers.Layer):
     [documents, units], for a layer without activation, as one matrix product. The weights are `kernel` [members,
     inputs, units] and `bias` [members, units].
 
-    Raises:
-      ValueError: If an argument is out of range.
+    `FeedForwardScorer` checks the arguments.
 
     Time O(documents * weights), memory O(documents * width).
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.models.member_dense import MemberDense
+      >>> from tfr_smooth.models.member_layers import MemberDense
       >>> layer = MemberDense(2, members=3, seed=0)
       >>> layer(tf.ones([5, 3 * 4])).shape, layer.kernel.shape
       (TensorShape([5, 6]), TensorShape([3, 4, 2]))
@@ -58,13 +55,9 @@ class MemberDense(tf.keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.units = _arguments.integer("units", units, least=1)
-        self.members = _arguments.integer("members", members, least=1)
-        self.activation = activation
-        self.shared_inputs = _arguments.boolean("shared_inputs", shared_inputs)
-        self.use_bias = _arguments.boolean("use_bias", use_bias)
-        self.scale = _arguments.real("scale", scale, above=0.0)
-        self.seed = _arguments.integer_or_none("seed", seed, least=0)
+        self.units, self.members, self.activation = units, members, activation
+        self.shared_inputs, self.use_bias = shared_inputs, use_bias
+        self.scale, self.seed = scale, seed
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs [documents, members * inputs], or [documents, inputs] if they are shared."""
@@ -128,6 +121,46 @@ class MemberDropout(tf.keras.layers.Dropout):
             return inputs
         of_one = tf.ones([tf.shape(inputs)[0], inputs.shape[1] // self.members], inputs.dtype)
         return inputs * tf.tile(super().call(of_one, training=True), [1, self.members])
+
+
+class FeatureFunctions(tf.keras.layers.Layer):
+    """The sums of piecewise linear functions of features, for M networks: linear in the segments of `Quantiles`.
+
+    Args:
+      members: Number of networks, >= 1.
+      **kwargs: Arguments of `tf.keras.layers.Layer`.
+
+    Call with [documents, segments]. Returns [documents, members]. `mean` is the mean over the networks, [documents, 1].
+    The weights, `rises` [segments, members], start at 0.
+
+    Time O(documents * segments * members).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> FeatureFunctions(members=3)(tf.ones([5, 16])).shape
+      TensorShape([5, 3])
+    """
+
+    def __init__(self, *, members: int, **kwargs: Any) -> None:
+        super().__init__(dtype="float32", **kwargs)
+        self.members = members
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for inputs [documents, segments]."""
+        shape = (int(input_shape[-1]), self.members)
+        # The optimizer finds these weights by their name.
+        self.rises = self.add_weight(name="rises", shape=shape, initializer="zeros")
+        super().build(input_shape)
+
+    def call(self, segments: tf.Tensor) -> tf.Tensor:
+        """Returns [documents, members]."""
+        return tf.matmul(segments, tf.convert_to_tensor(self.rises))
+
+    def mean(self, segments: tf.Tensor) -> tf.Tensor:
+        """Returns the mean over the networks, [documents, 1]."""
+        # With mixed precision, a model that calls this in its own call reads float16.
+        rises = tf.convert_to_tensor(self.rises)
+        return tf.cast(tf.matmul(tf.cast(segments, rises.dtype), tf.reduce_mean(rises, 1, keepdims=True)), tf.float32)
 
 
 def initializer(scale: float, seed: int | None) -> tf.keras.initializers.Initializer:
