@@ -380,9 +380,7 @@ def estimators_part() -> Iterator[Row]:
     ranker.save(folder / "ranker.keras")
     recommender.save(folder / "recommender.keras")
     np.savez(folder / "scores.npz", ranker=ranker.predict(frame), recommender=recommender.predict(np.arange(200)))
-    exported = tf.saved_model.load(str(ranker.export(folder / "export", warmup_list_sizes=()))).signatures[
-        "serving_default"
-    ]
+    exported = tf.saved_model.load(str(ranker.export(folder / "export", warmup=False))).signatures["serving_default"]
     inputs = {name: frame[name].to_numpy().reshape(64, 8) for name in ("price", "color", "seller", "title")}
     inputs["price"] = inputs["price"].astype(np.float32)
     own = ranker.predict(frame)

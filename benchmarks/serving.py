@@ -141,7 +141,7 @@ def main(argv: list[str]) -> None:
     query = frame[: _DOCUMENTS.value].drop(columns="label")
     documents = json.loads(query.drop(columns="query").to_json(orient="records", date_format="iso"))
     with tempfile.TemporaryDirectory() as folder:
-        path = ranker.export(folder, warmup_list_sizes=())
+        path = ranker.export(folder, warmup=False)
         loaded = tfr_smooth.serving.load(path)
         start = time.perf_counter()
         ranking = loaded.rank(documents=documents)

@@ -81,7 +81,7 @@ def main(argv: list[str]) -> None:
     explain(ranker, test)
 
     # 5. Export, and 6. serve. The answers must be the scores of `predict`.
-    version = ranker.export(output / "export", version=1, warmup_list_sizes=())
+    version = ranker.export(output / "export", version=1, warmup=False)
     with serving(version) as rank:
         answers = [rank(of_search[features]) for _, of_search in test.groupby("query", sort=False)]
     scored = pd.concat([of_search for _, of_search in test.groupby("query", sort=False)])

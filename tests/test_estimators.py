@@ -75,7 +75,7 @@ def of_ranker():
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
         {"normalization": "min_max", "members": 3},
-        ("version", "card", "topn", "rank_by", "serving_default"),
+        ("version", "card", "warmup", "serving_default"),
     )
 
 

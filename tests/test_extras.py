@@ -37,7 +37,6 @@ calls = {
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
-    "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/a", num_features=3, warmup_list_sizes=[1]),
     "onnx": lambda: tfr_smooth.serving.export_onnx(model, folder + "/export.onnx"),
     "text": lambda: importlib.import_module("tfr_smooth.text"),
 }
@@ -68,7 +67,6 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
-        "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
         "onnx": needs("`export_onnx`", "tf2onnx", "onnx"),
     }
     if _keras.IS_KERAS_3:

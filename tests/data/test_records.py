@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.data.readers import as_numpy, assert_refused, example, integer, number, text
 from tfr_smooth.data import from_arrays, from_table, read_records, write_records
 from tfr_smooth.data.reading import records
-from tfr_smooth.serving.ranker_inputs import RankerInputs
+from tfr_smooth.serving.servable import RankerInputs
 
 NAN = float("nan")
 

@@ -28,7 +28,7 @@ def scored(folder):
     model = models.FeedForwardScorer(hidden=[8], normalization="log1p")
     model.build([None, None, 16])
     model.save(folder / "best.keras")
-    serving.export_ranker(model, folder / "export", num_features=16, warmup_list_sizes=())
+    serving.export_ranker(model, folder / "export", num_features=16, warmup=False)
     scored = list(training.score_queries(model, data.read_letor(folder / "test.txt").batches(4, ids=True)))
     evaluation.write_qrels(folder / "qrels", scored)
     evaluation.write_run(folder / "first.run", scored)

@@ -64,7 +64,7 @@ def ranker():
 
 @pytest.fixture(scope="module")
 def send(script, ranker, tmp_path_factory):
-    path = ranker.export(tmp_path_factory.mktemp("ranker"), warmup_list_sizes=())
+    path = ranker.export(tmp_path_factory.mktemp("ranker"), warmup=False)
     with running(script, path.parent) as send:
         yield send
 

@@ -158,7 +158,7 @@ def test_a_keras_file_restores_the_members(tmp_path):
 @pytest.mark.slow
 def test_the_export_returns_the_mean_scores(tmp_path):
     scorer = a_scorer()
-    folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup_list_sizes=())
+    folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup=False)
     served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
     np.testing.assert_allclose(served["scores"], scorer(FEATURES[:1]), rtol=1e-5)
 

@@ -189,7 +189,7 @@ def test_lists_in_csv_files_are_refused_by_name(door, fitted, tmp_path):
 
 
 def test_requests_with_plain_values_are_scored_like_tables(fitted, script, tmp_path):
-    path = fitted.export(tmp_path / "export", warmup_list_sizes=())
+    path = fitted.export(tmp_path / "export", warmup=False)
     expected = fitted.predict(frame(COLUMNS))
     rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(ROWS)]
     lists = [rows[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]

@@ -70,7 +70,7 @@ def raw_inputs(frame, ranker):
 
 
 def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict(ranker, tmp_path):
-    folder = ranker.export(tmp_path / "export", warmup_list_sizes=(), card=None)
+    folder = ranker.export(tmp_path / "export", warmup=False, card=None)
     rank = tf.saved_model.load(str(folder)).signatures["rank"]
     unseen = NEW.copy()
     unseen.loc[0, "color"], unseen.loc[1, "price"], unseen.loc[2, "listed"] = "green", np.nan, pd.NaT

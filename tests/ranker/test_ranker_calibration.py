@@ -50,7 +50,7 @@ def test_files_pickles_and_exports_give_the_predictions(calibrated, tmp_path):
     calibrated.save(tmp_path / "ranker.keras")
     for restored in (tfr_smooth.Ranker.load(tmp_path / "ranker.keras"), pickle.loads(pickle.dumps(calibrated))):
         np.testing.assert_array_equal(restored.predict(TEST), expected)
-    loaded = tf.saved_model.load(calibrated.export(tmp_path / "export", warmup_list_sizes=()))
+    loaded = tf.saved_model.load(calibrated.export(tmp_path / "export", warmup=False))
     arrays = column_arrays(TEST, calibrated.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     exported = loaded.signatures["serving_default"](**inputs)["scores"]

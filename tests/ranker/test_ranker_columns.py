@@ -267,7 +267,7 @@ def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_p
     ranker.fit(frame, label="label", query="search", features=["search", "title"], query_features=["search"])
     assert hint not in capsys.readouterr().out and ranker.features_.matches == ("search ~ title",)
     rows = frame[frame["search"] == frame["search"][0]]
-    exported = ranker.export(tmp_path / "served", warmup_list_sizes=())
+    exported = ranker.export(tmp_path / "served", warmup=False)
     served = tf.saved_model.load(str(exported)).signatures["serving_default"]
     titles = tf.constant([list(rows["title"])])
     scores = served(search=tf.constant(rows["search"][:1]), title=titles)["scores"]
@@ -373,7 +373,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
         ranker.predict(frame.drop(columns="query"))
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
-    exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup_list_sizes=())))
+    exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup=False)))
     first = frame[frame["query"] == frame["query"][0]]
     arrays = column_arrays(first, ranker.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}

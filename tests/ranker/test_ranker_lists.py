@@ -86,7 +86,7 @@ def test_files_models_and_exports_have_the_ranks(fitted, tmp_path):
     ranker.save(tmp_path / "ranker.keras")
     again = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(again.predict(new, qid=qid), scores)
-    exported = tf.saved_model.load(again.export(tmp_path / "export", warmup_list_sizes=()))
+    exported = tf.saved_model.load(again.export(tmp_path / "export", warmup=False))
     if given:
         rows = tf.RaggedTensor.from_value_rowids(tf.constant(new, tf.float32), qid)
         inputs = {"features": rows.to_tensor()}

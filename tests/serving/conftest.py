@@ -55,7 +55,7 @@ class Exported:
             "loss": losses.SmoothINDCGLoss(topn=5),
             "metrics": {"valid": {"ndcg": np.float32(0.5), "map": float("nan")}, "test": {"ndcg": 0.25, "map": 0.125}},
         }
-        self.path = serving.export_ranker(self.model, folder, num_features=3, topn=3, card=self.card)
+        self.path = serving.export_ranker(self.model, folder, num_features=3, card=self.card)
 
     def scores(self, features=None, mask=None):
         """The scores of the Keras model."""

@@ -17,7 +17,7 @@ from tests import helpers
 from tests.ranker.test_ranker import FRAME, NEW, SMALL, numbers
 from tests.recommendation.groups import likes
 from tfr_smooth import _keras, recommendation, serving
-from tfr_smooth.serving import loading, model_card, signature_names, versions
+from tfr_smooth.serving import loading, versions
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
@@ -30,7 +30,7 @@ def ranker():
 
 @pytest.fixture(scope="module")
 def path(ranker, tmp_path_factory):
-    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup_list_sizes=())
+    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ def test_texts_of_uneven_lists_are_scored_with_their_queries(tmp_path, monkeypat
 
     def write(folder, version):
         tf.saved_model.save(tf.Module(), folder, signatures={"serving_default": score})
-        model_card.write(folder, {}, signatures=signature_names.describe(folder))
+        versions.write_card(folder, {})
 
     loaded = serving.load(versions.publish(tmp_path, None, write))
     call, sizes = loaded._call, []
@@ -345,7 +345,7 @@ def test_a_process_forked_after_loading_is_refused_in_one_line(exported, recomme
 def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
     features, labels, queries = numbers()
     ranker = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
-    loaded = serving.load(ranker.export(tmp_path, warmup_list_sizes=()))
+    loaded = serving.load(ranker.export(tmp_path, warmup=False))
     new = features[:5]
     assert np.isnan(features).any()
     expected = ranker.predict(new, qid=[0] * 5)
@@ -375,7 +375,7 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_
     documents = [{"features": row} for row in exported.features[0].tolist()]
     np.testing.assert_allclose(scores_of(loaded.rank(documents=documents)), expected, **CLOSE)
     float32 = lambda *shape: tf.io.FixedLenFeature(shape, tf.float32)  # noqa: E731
-    arguments = {"context_feature_spec": {"length": float32(1)}, "warmup_list_sizes": ()}
+    arguments = {"context_feature_spec": {"length": float32(1)}, "warmup": False}
     specs = {"price (USD)": float32(1), "size": float32(2)}
     loaded = serving.load(serving.export_ranker(Sum(), tmp_path / "sum", example_feature_spec=specs, **arguments))
     documents = [{"price (USD)": 1, "size": [0, 2]}, {"price (USD)": 5, "size": [0, 3]}]
@@ -386,7 +386,7 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_
     )
     specs = {**specs, "price (USD)": tf.io.FixedLenFeature([1], tf.int64)}
     with pytest.raises(ValueError, match=r"column 'price \(USD\)' must be float32 or strings .*, got int64"):
-        serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup_list_sizes=()))
+        serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup=False))
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,6 @@ SIGNATURES = {
             "scores": FLOATS,
             "valid": BOOLS,
             "order": PLACES,
-            "topn": tf.TensorSpec([None, 3], tf.int32),
-            "topn_scores": tf.TensorSpec([None, 3], tf.float32),
         },
     ),
     "predict": ({"inputs": STRINGS}, {"outputs": FLOATS}),
@@ -65,15 +63,11 @@ def test_scores_are_those_of_the_model(exported, loaded):
     np.testing.assert_array_equal(rank["valid"].numpy(), exported.mask)
 
 
-def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
+def test_the_order_is_that_of_a_stable_sort(exported, loaded):
     answer = loaded.rank(exported.features, exported.mask)
     for row, (scores, mask) in enumerate(zip(answer["scores"].numpy(), exported.mask, strict=True)):
         real = sorted(np.flatnonzero(mask).tolist(), key=lambda place: -scores[place])
         assert answer["order"].numpy()[row].tolist() == real + [-1] * (5 - len(real))
-        best = real[:3] + [-1] * (3 - len(real))
-        assert answer["topn"].numpy()[row].tolist() == best
-        expected = [PADDING if place < 0 else scores[place] for place in best]
-        assert answer["topn_scores"].numpy()[row].tolist() == expected
 
 
 def test_tied_documents_keep_their_order(loaded):
@@ -94,7 +88,7 @@ def test_serialized_lists_are_padded_to_the_longest_and_may_have_a_context(expor
 def test_named_features_are_read_in_the_given_order(tmp_path, protos):
     example, example_list = protos
     model = small_model()
-    path = serving.export_ranker(model, tmp_path, feature_names=["price", "7"], warmup_list_sizes=[2])
+    path = serving.export_ranker(model, tmp_path, feature_names=["price", "7"])
     loaded = tf.saved_model.load(str(path))
     documents = [example(**{"7": [2.0], "price": [1.0]}), example(**{"7": [4.0], "price": [3.0], "label": [1.0]})]
     expected = model(np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)).numpy()
@@ -107,7 +101,7 @@ def test_an_invalid_document_does_not_change_the_scores_of_other_documents(tmp_p
     model = models.FeedForwardScorer(hidden=[4], normalization="min_max")
     # Far from 0, which replaces the bad feature in the model's input.
     features = 10.0 + np.random.RandomState(2).randn(4, 4, 3).astype(np.float32)
-    path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    path = serving.export_ranker(model, tmp_path, num_features=3, warmup=False)
     features[[0, 1, 2], 2, 1] = np.nan, np.inf, -np.inf
     answer = ask(path, features)
     others = model(features[:3, [0, 1, 3]]).numpy()
@@ -122,7 +116,7 @@ def test_scores_that_are_not_finite_are_invalid(tmp_path):
     model = small_model()
     model(tf.ones([1, 1, 2]))
     model.set_weights([np.full(weight.shape, 1e30, np.float32) for weight in model.get_weights()])
-    path = serving.export_ranker(model, tmp_path, num_features=2, warmup_list_sizes=())
+    path = serving.export_ranker(model, tmp_path, num_features=2, warmup=False)
     answer = ask(path, np.full([1, 1, 2], 1e30, np.float32))
     assert answer["scores"].tolist() == [[INVALID]] and not answer["valid"].any()
 
@@ -168,7 +162,6 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
         },
         context_feature_spec={"query_length": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.0])},
         mask_feature_name="example_list_mask",
-        topn=None,
     )
     loaded = tf.saved_model.load(str(path))
     documents = [example(kind=[kind], price=[price, 2.0]) for kind, price in ((b"blog", 1.0), (b"news", 3.0))]
@@ -212,7 +205,7 @@ def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
 
 @pytest.mark.parametrize("default", ["scores", pytest.param("predict", marks=pytest.mark.slow)])
 def test_the_default_signature_can_be_chosen(default, tmp_path):
-    path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup_list_sizes=())
+    path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup=False)
     signature = tf.saved_model.load(str(path)).signatures["serving_default"]
     inputs, outputs = SIGNATURES["serving_default" if default == "scores" else default]
     assert unnamed(signature.structured_input_signature[1]) == inputs
@@ -225,20 +218,20 @@ def two_towers(names=("click", "buy"), shape=(-1,)):
     return tf.keras.Model({"x": features}, outputs)
 
 
-TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup_list_sizes": ()}
+TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup": False}
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
-def test_a_model_with_several_outputs_ranks_by_the_given_one(shape, tmp_path):
+def test_a_model_with_several_outputs_has_the_scores_of_each(shape, tmp_path):
     model = two_towers(shape=shape)
-    path = serving.export_ranker(model, tmp_path, rank_by="buy", **TWO)
+    path = serving.export_ranker(model, tmp_path, **TWO)
     features = np.random.RandomState(0).randn(1, 4, 2).astype(np.float32)
     signatures = tf.saved_model.load(str(path)).signatures
     answer = signatures["rank"](x=tf.constant(features), mask=tf.constant([[True] * 4]))
     expected = {name: scores.numpy().reshape(1, 4) for name, scores in model({"x": features}).items()}
     for name, scores in expected.items():
         np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
-    assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
+    assert set(answer) == {"click", "buy", "valid"}
     assert set(signatures["predict"].structured_outputs) == {"click", "buy"}
 
 
@@ -252,9 +245,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of unique names"),
         ({"feature_names": ["a", "b"], "num_features": 3}, "`feature_names` must be 3 names, got 2"),
         ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
-        ({"num_features": 3, "topn": 0}, "`topn` must be an integer >= 1, got 0"),
-        ({"num_features": 3, "warmup_list_sizes": [0]}, "`warmup_list_sizes` must be an integer >= 1, got 0"),
-        ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
+        ({"num_features": 3, "warmup": 2}, "`warmup` must be"),
         ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),
         ({"num_features": 3, "mask_feature_name": "m"}, "`mask_feature_name` must be None without"),
         ({"num_features": 3, "example_feature_spec": RAGGED}, "`num_features` must be None with"),
@@ -270,16 +261,9 @@ def test_bad_arguments_are_refused(arguments, message, tmp_path):
     assert not (tmp_path / "ranker").exists() or list((tmp_path / "ranker").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("names", "rank_by", "message"),
-    [
-        (("click", "buy"), None, "`rank_by` must be one of 'click', 'buy', got None"),
-        (("click", "order"), "click", "`model` must have no output with a reserved name, got 'order'"),
-    ],
-)
-def test_unsuitable_outputs_are_refused(names, rank_by, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        serving.export_ranker(two_towers(names), tmp_path, rank_by=rank_by, **TWO)
+def test_unsuitable_outputs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="`model` must have no output with a reserved name, got 'valid'"):
+        serving.export_ranker(two_towers(["click", "valid"]), tmp_path, **TWO)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -306,7 +290,7 @@ def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
 def test_mixed_precision_scores_are_float32(tmp_path):
     with helpers.precision("mixed_bfloat16"):
         model = small_model()
-        path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+        path = serving.export_ranker(model, tmp_path, num_features=3, warmup=False)
     features = np.random.RandomState(0).randn(1, 4, 3).astype(np.float32)
     scores = ask(path, features)["scores"]
     assert scores.dtype == np.float32

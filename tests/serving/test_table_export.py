@@ -10,7 +10,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tests.serving import wrong_shapes
 from tfr_smooth import models, serving
 from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, infer_columns
-from tfr_smooth.serving.ranker_inputs import RankerInputs
+from tfr_smooth.serving.servable import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
@@ -62,7 +62,7 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     inputs = tensors()
     for name in query_columns:
         inputs[name] = inputs[name][:, 0]
-    path = serving.export_ranker(model, tmp_path, topn=2, **model.export_arguments)
+    path = serving.export_ranker(model, tmp_path, **model.export_arguments)
     signatures = tf.saved_model.load(str(path)).signatures
     assert set(signatures["rank"].structured_input_signature[1]) == {*inputs, "mask"}
     whole, masked = model(inputs).numpy(), model({**inputs, "mask": MASK}).numpy()
@@ -121,7 +121,7 @@ def test_a_number_that_a_proto_lacks_is_missing(protos):
 
 @pytest.mark.slow
 def test_an_infinite_number_invalidates_its_document_also_with_missing_values(model, tmp_path):
-    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments)
+    path = serving.export_ranker(model, tmp_path, warmup=False, **model.export_arguments)
     inputs = tensors()
     prices = inputs["price"].numpy()
     prices[0, 0], prices[2, 1] = np.inf, -np.inf
@@ -139,7 +139,7 @@ def by_price(model, tmp_path_factory):
     """A model with the price of the list, and its export."""
     model = models.TableScorer(model.table_features, model.scorer, query_columns=["price"])
     folder = tmp_path_factory.mktemp("by_price")
-    return model, serving.export_ranker(model, folder, warmup_list_sizes=(), **model.export_arguments)
+    return model, serving.export_ranker(model, folder, warmup=False, **model.export_arguments)
 
 
 def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):

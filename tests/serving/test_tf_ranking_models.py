@@ -60,7 +60,7 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, mask = lists
     model = build(SCORERS[scorer]())
     theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()
-    path = serving.export_ranker(model, tmp_path, rank_by="buy" if scorer == "tasks" else None, **SPECS)
+    path = serving.export_ranker(model, tmp_path, **SPECS)
     ours = tf.saved_model.load(str(path)).signatures
     for signature in ("tensorflow/serving/predict", "predict"):
         found = ours[signature](inputs=serialized)

@@ -1,10 +1,14 @@
-"""Version folders are published atomically."""
+"""Version folders are published atomically, and their cards describe the export."""
 
+import json
 import pathlib
+import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfr_smooth
 from tests import helpers
 from tfr_smooth import models, serving
 from tfr_smooth.serving import versions
@@ -37,27 +41,14 @@ def test_a_version_is_never_replaced(tmp_path):
     assert names(tmp_path / "3") == ["saved_model.pb"]
 
 
-def lose(path):
-    """Returns a function that writes a version while another process publishes version 1."""
-
-    def write(folder, number):
-        (folder / "loser").write_text(str(number))
-        if number == 1:
-            versions.publish(path, number, write_a_file)
-
-    return write
-
-
 def test_the_loser_of_a_race_does_not_change_the_version_of_the_winner(tmp_path):
+    def write(folder, number):
+        (folder / "loser").touch()
+        versions.publish(tmp_path, number, write_a_file)  # another process
+
     with pytest.raises(ValueError, match="`version` must be a new version, got 1: .* exists"):
-        versions.publish(tmp_path, 1, lose(tmp_path))
+        versions.publish(tmp_path, None, write)
     assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
-
-
-def test_the_loser_of_a_race_for_the_next_version_publishes_the_one_after_it(tmp_path):
-    assert versions.publish(tmp_path, None, lose(tmp_path)).name == "2"
-    assert names(tmp_path) == ["1", "2"] and names(tmp_path / "1") == ["saved_model.pb"]
-    assert (tmp_path / "2" / "loser").read_text() == "2"
 
 
 def test_other_users_may_read_a_version(tmp_path):
@@ -102,3 +93,24 @@ serving.export_ranker(models.FeedForwardScorer(hidden=[4]), sys.argv[1], num_fea
     (left,) = names(tmp_path)
     assert left.startswith(".unfinished-")
     assert versions.publish(tmp_path, None, write_a_file).name == "1"
+
+
+def test_the_json_card_has_all_information(exported):
+    text = (exported.path / "assets.extra" / "model_card.json").read_text()
+    card = json.loads(text, parse_constant=lambda name: 1 / 0)  # strict: no NaN, no Infinity
+    assert card["model"]["class"] == "FeedForwardScorer" and card["model"]["version"] == 1
+    assert card["model"]["parameters"] == exported.model.count_params()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", card["model"]["exported"])
+    assert card["features"] == [{"name": "features", "of": "document", "type": "float32", "shape": [3]}]
+    assert card["data"] == {"train": "synthetic | made up", "queries": 4}
+    assert card["loss"]["class"] == "SmoothINDCGLoss" and card["loss"]["config"]["topn"] == 5
+    assert card["metrics"] == {"valid": {"ndcg": 0.5, "map": "NaN"}, "test": {"ndcg": 0.25, "map": 0.125}}
+    assert card["software"]["tensorflow"] == tf.__version__
+    # Only the Keras package that created the model, of those that may be installed.
+    keras = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
+    assert {"keras", "tf-keras"} & set(card["software"]) == {keras}
+    assert card["software"]["tfr_smooth"] == tfr_smooth.__version__
+    assert card["software"]["numpy"] == np.__version__
+    assert card["training"] is None  # as what else was not given
+    assert card["special_scores"] == {"padding": -1e30, "invalid": -1e29}
+    assert card["signatures"]["rank"]["inputs"] == {"features": "float32 [None, None, 3]", "mask": "bool [None, None]"}

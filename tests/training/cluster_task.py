@@ -75,7 +75,7 @@ def refusals(strategy, folder):
     lists = read(folder / "vali.txt", ids=True)
     for call in (
         lambda: next(training.score_queries(model, lists)),
-        lambda: serving.export_ranker(model, folder / "export", num_features=NUM_FEATURES, warmup_list_sizes=()),
+        lambda: serving.export_ranker(model, folder / "export", num_features=NUM_FEATURES, warmup=False),
     ):
         try:
             call()

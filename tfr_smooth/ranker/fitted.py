@@ -182,7 +182,7 @@ class FittedRanker(Estimator):
         Args:
           path: The directory of the versions; for ONNX, the file.
           format: "saved_model" for TF Serving, or "onnx", as `serving.export_onnx`.
-          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`; none for ONNX.
+          **options: Options of `serving.export_ranker`, such as `version` and `card`; none for ONNX.
 
         Returns:
           The directory PATH/VERSION; for ONNX, the file.

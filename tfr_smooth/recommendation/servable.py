@@ -15,7 +15,7 @@ from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.serving import model_card, signature_names, versions
+from tfr_smooth.serving import versions
 
 Tensors = dict[str, tf.Tensor]
 
@@ -36,11 +36,10 @@ def export(
     def write(folder: Path, number: int) -> None:
         signatures = {"serving_default": servable.functions["users"], **servable.functions}
         tf.saved_model.save(servable, os.fspath(folder), signatures=signatures)
-        model_card.write(
+        versions.write_card(
             folder,
             card,
             model={"class": type(model).__name__, "version": number, **model.get_config()},
-            signatures=signature_names.describe(folder),
             special_values={"id after the last item": servable.no_item, "its score": PADDING_SCORE},
         )
 

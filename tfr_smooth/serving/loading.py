@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
-from tfr_smooth.columns.kinds import Column, check_names, listed
+from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_values
 from tfr_smooth.columns.list_context import similar_lists
+from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.reading import checks, ids, sources
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
-from tfr_smooth.serving import model_card, versions
-from tfr_smooth.serving.plain_values import column_of, raw_of_array, raw_of_values, values_of
+from tfr_smooth.serving import versions
 
 # Documents, texts and items of users that are scored at once, with padding, unless a list is longer.
 _SCORED, _TEXTS, _ITEMS = 2**12, 2**7, 2**12
 _CATALOG = 2**10  # items of the catalog, all of which have a score for each user, that take the memory of one of a user
-_WARM_UP = (1, 100)  # documents of the lists that are ranked before `load` returns
+_WARM_UP = 100  # documents of the list that is ranked before `load` returns
 
 
 # What a card that does not describe its model raises.
@@ -86,7 +88,7 @@ class LoadedRanker(_Loaded):
         super().__init__(path, card)
         # A signature takes three times as long if names of columns are not names in Python.
         (self._rank,) = self._model.rank.concrete_functions
-        self._columns = [column_of(feature) for feature in card["features"]]
+        self._columns = [_column_of(feature) for feature in card["features"]]
         self._shapes = {feature["name"]: feature["shape"] for feature in card["features"]}
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
         inputs = dict(card["signatures"]["rank"]["inputs"])
@@ -102,9 +104,8 @@ class LoadedRanker(_Loaded):
         self._vectors: Column | None = None
         if shapes.keys() == {DENSE} and inputs[DENSE].startswith("float32 [None, None, "):
             shape = [len(self._columns)] if len(self._columns) > 1 else self._shapes.get(DENSE, [1])
-            self._vectors, self._shapes[DENSE] = column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
-        for size in _WARM_UP:
-            self.rank(documents=[dict.fromkeys(self._shapes.keys())] * size)
+            self._vectors, self._shapes[DENSE] = _column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
+        self.rank(documents=[dict.fromkeys(self._shapes)] * _WARM_UP)
 
     def rank(self, query: Any = None, *, documents: Sequence[Any]) -> list[Any]:
         """Ranks the documents of a query.
@@ -131,15 +132,11 @@ class LoadedRanker(_Loaded):
         if not rows:
             return _ranked(query, lists, np.zeros(0))
         if self._vectors is not None and not isinstance(rows[0], Mapping):
-            raw = {DENSE: raw_of_values(self._vectors, rows)}
+            raw = {DENSE: _raw_of_values(self._vectors, rows)}
         else:
-            raw = {}
-            for column in self._columns:
-                of_queries = [
-                    [given] * len(documents) if column.name in given else documents
-                    for given, documents in zip(queries, lists, strict=True)
-                ]
-                raw[column.name] = raw_of_values(column, values_of(column, [*itertools.chain(*of_queries)]))
+            of_rows = itertools.chain(*map(itertools.repeat, queries, lengths.tolist()))
+            rows = [{**row, **of} if isinstance(row, Mapping) else row for row, of in zip(rows, of_rows, strict=True)]
+            raw = {column.name: _raw_of_values(column, _values_of(column, rows)) for column in self._columns}
         return _ranked(query, lists, self._scores(raw, lengths, np.arange(len(rows))))
 
     def score(self, table: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
@@ -165,7 +162,7 @@ class LoadedRanker(_Loaded):
         names = [column.name for column in columns]
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
         scores, rows = np.zeros(lists.documents, np.float32), lists.rows
-        raw = {column.name: raw_of_array(column, lists.source[column.name])[rows] for column in columns}
+        raw = {column.name: _raw_of_array(column, lists.source[column.name])[rows] for column in columns}
         scores[rows] = self._scores(raw, lists.lengths, rows)
         return scores
 
@@ -307,8 +304,8 @@ class LoadedRecommender(_Loaded):
 def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | LoadedTextRanker:
     """Loads an export for ranking in Python, such as in a web service, without Docker and without training code.
 
-    The results are those of the estimator. The model card of the export tells which kind it is. Lists of one and of 100
-    documents are ranked while loading, so that the first call is as fast as later ones. Threads may share the object.
+    The results are those of the estimator. The model card of the export tells which kind it is. A list is ranked while
+    loading, so that the first call is as fast as later ones. Threads may share the object.
 
     Args:
       path: The directory of the versions, of which the last one is loaded, or that of a version.
@@ -338,7 +335,7 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
     """
     check_process()
     folder = versions.last(path)
-    card = model_card.read(folder)
+    card = versions.read_card(folder)
     signatures = card["signatures"]
     kind: type[LoadedRanker | LoadedRecommender | LoadedTextRanker]
     if "histories" in signatures:
@@ -353,7 +350,65 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
     try:
         return kind(folder, card)
     except _DAMAGES as error:
-        raise model_card.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
+        raise versions.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
+
+
+def _column_of(feature: Mapping[str, Any]) -> Column:
+    """Returns a column that checks and converts the values of a feature; it has learned nothing else.
+
+    Args:
+      feature: The entry of the model card. Those of `export_ranker` have no kind.
+    """
+    shape, kind = feature["shape"], feature.get("kind")
+    if kind is None and feature["type"] == "float32" and None not in shape:
+        kind = "number" if math.prod(shape) == 1 else "vector"
+    elif kind is None and feature["type"] == "string" and shape == []:
+        kind = "category"
+    if kind is None:
+        expected = "float32 or strings to load it in Python"
+        raise ValueError(f"column {feature['name']!r} must be {expected}, got {feature['type']} {shape}.")
+    column = object.__new__(KINDS[kind])
+    length = {"length": math.prod(shape)} if kind == "vector" else {}
+    option, trained = feature.get("option"), feature.get("trained", "")
+    vars(column).update({"name": feature["name"], "type": trained, "separator": option, "format": option, **length})
+    return column
+
+
+def _values_of(column: Column, rows: Sequence[Any]) -> list[Any]:
+    """Returns the values of a column of documents, or of their queries."""
+    name = column.name
+    try:
+        return [row[name] for row in rows]
+    except (KeyError, TypeError, IndexError):
+        place = next(place for place, row in enumerate(rows) if not isinstance(row, Mapping) or name not in row)
+        expected = f"must be in the query or in each document ({column.contains}; None if missing)"
+        got = checks.shown(rows[place])
+        raise ValueError(f"column {name!r} {expected}, got {got} in row {place}.") from None
+
+
+def _raw_of_values(column: Column, values: Sequence[Any]) -> np.ndarray:
+    """Returns the raw values of a column of Python values."""
+    where = checks.Where(f"column {column.name!r}")
+    try:
+        array = checks.as_array(where.what, values)
+    except ValueError:
+        if len(values) == 1:
+            raise
+        parts = []  # Values of several types are converted one by one.
+        for row, value in enumerate(values):
+            try:
+                parts.append(_raw_of_values(column, [value]))
+            except ValueError:
+                checks.refuse(where, column.contains, value, row)
+        return np.concatenate(parts)
+    return _raw_of_array(column, checks.feature(where, array))
+
+
+def _raw_of_array(column: Column, values: Any) -> np.ndarray:
+    """Returns the raw values of a column [rows, ...], as the signatures take them, of checked Arrow values."""
+    raw = raw_values(column, values)
+    raw = raw if isinstance(raw, pa.ChunkedArray) else pa.chunked_array([raw])
+    return ColumnValues(raw)(np.arange(len(raw)))
 
 
 def _listed(values: Any) -> list[Any]:

@@ -16,8 +16,7 @@ from tfr_smooth._estimator import check_process
 from tfr_smooth.columns import Category, Id, TableFeatures, Vector
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
-from tfr_smooth.serving.ranker_inputs import RankerInputs
-from tfr_smooth.serving.servable import make_servable
+from tfr_smooth.serving.servable import RankerInputs, make_servable
 from tfr_smooth.serving.versions import quiet
 
 _OPSET = 17
@@ -76,7 +75,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
-    servable, _ = make_servable(model, inputs, topn=None, rank_by=None, serving_default=None)
+    servable, _ = make_servable(model, inputs)
     search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
     search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
     with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
+from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.models import PADDING_SCORE, TableScorer
-from tfr_smooth.serving import model_card, signature_names, versions, warmup
-from tfr_smooth.serving.ranker_inputs import RankerInputs
-from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
+from tfr_smooth.serving import versions
+from tfr_smooth.serving.servable import INVALID_SCORE, RankerInputs, make_servable, zero
 from tfr_smooth.training.cluster import check_readable
+
+# The path of the requests in a version directory, defined by TF Serving.
+_REQUESTS = os.path.join("assets.extra", "tf_serving_warmup_requests")
+_WARM_UP = (
+    100  # documents of the warm-up list; not tuned: the first call of a signature is slow, whatever the length is
+)
 
 
 def export_ranker(
@@ -30,10 +38,8 @@ def export_ranker(
     mask_feature_name: str | None = None,
     missing_values: bool = False,
     version: int | None = None,
-    topn: int | None = 10,
-    rank_by: str | None = None,
     serving_default: str | None = None,
-    warmup_list_sizes: Sequence[int] | None = None,
+    warmup: bool = True,
     card: Mapping[str, Any] | None = None,
 ) -> Path:
     """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
@@ -42,8 +48,8 @@ def export_ranker(
 
     - `serving_default`: `features` [batch, list, num_features], where every document is real -> `scores` [batch, list].
     - `rank`: `features` and `mask` [batch, list] -> `scores`; `valid` [batch, list]; `order` [batch, list], the indices
-      of the documents from best to worst, ties in input order, followed by -1 for padding; `topn` [batch, topn], the
-      start of `order`, padded with -1; `topn_scores`. A gRPC client may omit `mask` if every document is real.
+      of the documents from best to worst, ties in input order, followed by -1 for padding. A gRPC client may omit
+      `mask` if every document is real.
     - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].
     - "tensorflow/serving/predict": the same, under the name of TF-Ranking.
 
@@ -56,11 +62,11 @@ def export_ranker(
     `mask`, such as `models.FeedForwardScorer`. Set `example_feature_spec` and `mask_feature_name` for a model of a dict
     with named features and a mask, such as those of TF-Ranking's `ModelBuilder`; the tensor signatures then have one
     input per feature, and `rank` also has the mask, under these names. If a model returns a dict of scores, one per
-    task, its keys replace the output names `scores` and `outputs`.
+    task, its keys replace the output names `scores` and `outputs`, and `rank` has no `order`.
 
-    The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card (model_card.json,
-    model_card.md). The export is atomic: it is written under a temporary name, loaded to answer its own warm-up
-    requests, and then renamed. Loading it requires TensorFlow but not this package.
+    The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card, model_card.json. The
+    export is atomic: it is written under a temporary name, loaded to answer its own warm-up requests, and then renamed.
+    Loading it requires TensorFlow but not this package.
 
     Args:
       model: A Keras model that returns scores [batch, list] or [batch, list, 1], or a dict of such scores.
@@ -76,13 +82,11 @@ def export_ranker(
       missing_values: Whether NaN is a missing value that the model handles, as `models.TableScorer` does. With
         `feature_names`, protos may then lack features. For other protos, set default values in the specs.
       version: The version number, >= 1. None uses the last version plus one.
-      topn: The number of documents in `topn`, >= 1. None omits `topn` and `topn_scores`.
-      rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
       serving_default: The behavior of `serving_default`: "scores" (as above) or "predict". None uses "scores"
         if tensors can represent the features, otherwise "predict".
-      warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
-        `tfr_smooth[serving]`. () writes no requests. None writes requests of 1 and 100 documents, or warns without the
-        extra.
+      warmup: Whether to write a request to each signature, which TF Serving runs before it accepts traffic. Without,
+        the first request to each waits a second or more. Requires tensorflow-serving-api, of the extra
+        `tfr_smooth[serving]`; without it, a warning is given.
       card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
         limitations), "data", "training", "loss", "metrics" (the results, and on which data), and others. A value may be
         text, a number, a list, a dict of these, or a Keras object such as a loss, which is written as its class and
@@ -94,20 +98,19 @@ def export_ranker(
     Raises:
       ValueError: If an argument is invalid or does not match the model, the version exists, or a single worker of a
         cluster cannot read the model's variables (Keras 2).
-      ImportError: If `warmup_list_sizes` are given and tensorflow-serving-api is not installed.
 
     Example:
       >>> import os, tempfile
       >>> import tensorflow as tf
       >>> from tfr_smooth import models, serving
       >>> path = os.path.join(tempfile.mkdtemp(), "ranker")
-      >>> version = serving.export_ranker(models.FeedForwardScorer(hidden=[4]), path, num_features=3, topn=1)
+      >>> version = serving.export_ranker(models.FeedForwardScorer(hidden=[4]), path, num_features=3)
       >>> version.name
       '1'
       >>> loaded = tf.saved_model.load(version)
       >>> best = loaded.rank(tf.ones([1, 2, 3]))
-      >>> best["scores"].shape, best["topn"].numpy().tolist()
-      (TensorShape([1, 2]), [[0]])
+      >>> best["scores"].shape, best["order"].numpy().tolist()
+      (TensorShape([1, 2]), [[0, 1]])
     """
     check_process()
     check_readable(model)
@@ -120,26 +123,23 @@ def export_ranker(
         specs: dict[str, Any] = {"example_feature_spec": example_feature_spec}
         specs["context_feature_spec"] = context_feature_spec
         inputs = RankerInputs(**specs, mask_feature_name=mask_feature_name, missing_values=missing_values)
-    sizes = warmup.checked_list_sizes(warmup_list_sizes)
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict"])
+    if _arguments.boolean("warmup", warmup) and importlib.util.find_spec("tensorflow_serving") is None:
+        warn(
+            "TF Serving will answer its first requests slowly: warm-up requests in the export need "
+            "tensorflow-serving-api, pip install 'tfr_smooth[serving]'. `warmup=False` omits them."
+        )
+        warmup = False
     if inputs.takes_tensors:
         call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
-    topn = None if topn is None else _arguments.integer("topn", topn, least=1)
-    servable, signatures = make_servable(model, inputs, topn=topn, rank_by=rank_by, serving_default=serving_default)
-    requests = list(warmup.make_requests(inputs, signatures, sizes)) if sizes else []
-
-    renamed = {argument: name for name, argument in inputs.arguments.items() if argument != name}
+    servable, signatures = make_servable(model, inputs, serving_default=serving_default)
 
     def write(folder: Path, number: int) -> None:
         functions = {name: getattr(servable, kind) for name, kind in signatures.items()}
         tf.saved_model.save(servable, os.fspath(folder), signatures=functions)
-        if renamed:
-            signature_names.rename_inputs(folder, renamed)
-        loaded = tf.saved_model.load(os.fspath(folder)).signatures
-        for name, arrays in requests:
-            loaded[name](**{key: tf.constant(value) for key, value in arrays.items()})
-        model_card.write(
+        versions.rename_inputs(folder, {argument: name for name, argument in inputs.arguments.items()})
+        versions.write_card(
             folder,
             card or {},
             model={
@@ -150,13 +150,51 @@ def export_ranker(
                 "parameters": int(model.count_params()),
             },
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
-            signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
-        if requests:
-            warmup.write_requests(folder / warmup.FILE, requests)
+        if warmup:
+            _write_requests(folder, inputs, signatures)
 
     return versions.publish(path, version, write)
+
+
+def _write_requests(folder: Path, inputs: RankerInputs, signatures: Mapping[str, str]) -> None:
+    """Writes a request of zeros to each signature, a TFRecord file of PredictionLog protos, after the export answered.
+
+    A ranker of 20 columns takes 1.1 to 1.4 s for the first call of a signature, and 1 to 10 ms for later ones, also of
+    other lengths.
+    """
+    from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
+    from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+    context, document = map(_zero_example, inputs.proto_specs())
+    lists = ExampleListWithContext(context=context, examples=[document] * _WARM_UP)
+    tensors = inputs.zeros(_WARM_UP) if inputs.takes_tensors else {}
+    by_kind = {
+        "scores": tensors,
+        "rank": {**tensors, inputs.mask_name: np.ones([1, _WARM_UP], bool)},
+        "predict": {tf.saved_model.PREDICT_INPUTS: np.array([lists.SerializeToString()], object)},
+    }
+    loaded = tf.saved_model.load(os.fspath(folder))
+    with tf.io.TFRecordWriter(os.fspath(folder / _REQUESTS)) as file:
+        for name, kind in signatures.items():
+            loaded.signatures[name](**{key: tf.constant(array) for key, array in by_kind[kind].items()})
+            log = PredictionLog()
+            request = log.predict_log.request
+            request.model_spec.signature_name = name
+            for key, array in by_kind[kind].items():
+                request.inputs[key].CopyFrom(tf.make_tensor_proto(array))
+            file.write(log.SerializeToString())
+
+
+def _zero_example(specs: Mapping[str, Any]) -> tf.train.Example:
+    example = tf.train.Example()
+    for name, spec in specs.items():
+        if isinstance(spec, tf.io.FixedLenFeature):
+            kind = "bytes" if spec.dtype == tf.string else "float" if spec.dtype.is_floating else "int64"
+            values = [zero(spec.dtype)] * int(np.prod(spec.shape, dtype=int))
+            getattr(example.features.feature[name], f"{kind}_list").value.extend(values)
+    return example
 
 
 def _check_not_given(when: str, **arguments: Any) -> None:

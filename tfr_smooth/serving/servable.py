@@ -1,34 +1,243 @@
-"""The tensor functions of a SavedModel, one per signature."""
+"""The inputs of a ranker, and the tensor functions of its SavedModel, one per signature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import keyword
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _keras, _padded
+from tfr_smooth.columns import Column
+from tfr_smooth.data.reading import records
 from tfr_smooth.models import PADDING_SCORE
-from tfr_smooth.serving.ranker_inputs import RankerInputs, Tensors, plain
 
 # The score of a document that the model cannot score: a feature of it or of its list, or the model's score, is NaN or
 # infinite. Such documents are ranked after all other documents and before padding. They are not an error, because a
 # server that batches requests would then fail the requests of other clients.
 INVALID_SCORE = -1e29
 
-_RANK_OUTPUTS = ("scores", "valid", "order", "topn", "topn_scores")
+Tensors = dict[str, Any]
+# AutoGraph has nothing to convert in these functions, and takes a second to find that out. It still converts the model.
+plain = tf.autograph.experimental.do_not_convert
+
+
+class RankerInputs:
+    """The named features of a ranker, of the list (context) and of each document (example), and its mask.
+
+    Args:
+      example_feature_spec: `tf.io.FixedLenFeature` or `tf.io.RaggedFeature` for each document feature.
+      context_feature_spec: The same for the features of the list. None for none.
+      mask_feature_name: The model's name for its mask. None if it has no mask.
+      columns: Names of float features in the protos that are stacked, in this order, into the single document feature.
+        None reads the features by their own names.
+      missing_values: Whether NaN is a missing value that the model handles. Protos may then lack named float features.
+
+    Raises:
+      ValueError: If a spec has another type, or a name is used twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        example_feature_spec: Mapping[str, Any],
+        context_feature_spec: Mapping[str, Any] | None = None,
+        mask_feature_name: str | None = "mask",
+        columns: Sequence[str] | None = None,
+        missing_values: bool = False,
+    ) -> None:
+        self.examples = _checked_spec("example_feature_spec", example_feature_spec)
+        self.context = _checked_spec("context_feature_spec", context_feature_spec or {})
+        if not self.examples:
+            raise ValueError("`example_feature_spec` must contain at least one feature, got {}.")
+        names = [*self.examples, *self.context, *([] if mask_feature_name is None else [mask_feature_name])]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"`example_feature_spec` must not share names with the context or the mask, got {twice}.")
+        self.mask_feature_name = mask_feature_name
+        self.columns = columns
+        self.missing_values = missing_values
+
+    @classmethod
+    def dense(
+        cls, num_features: int, columns: Sequence[str] | None = None, missing_values: bool = False
+    ) -> RankerInputs:
+        """Returns the inputs of a model of `features` [batch, list, num_features] and `mask`."""
+        spec = {"features": tf.io.FixedLenFeature([num_features], tf.float32)}
+        return cls(example_feature_spec=spec, columns=columns, missing_values=missing_values)
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether tensors can represent the features: none are ragged, and Python can call signatures by the names."""
+        ragged = any(isinstance(spec, tf.io.RaggedFeature) for spec in {**self.examples, **self.context}.values())
+        # What TensorFlow makes of the names in a call.
+        names = ["".join(each if each.isalnum() else "_" for each in name) for name in self.arguments]
+        return not ragged and len(set(names)) == len(names) and "self" not in names
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The name of the argument of tensor functions for each feature and the mask.
+
+        These are the names themselves if TensorFlow keeps all of them. It does not keep other characters and cases.
+        """
+        names = [*self.examples, *self.context, self.mask_name]
+        keeps = all(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and not keyword.iskeyword(name) for name in names)
+        keeps = keeps and len({name.lower() for name in names}) == len(names)
+        return {name: name if keeps else f"input_{place}" for place, name in enumerate(names)}
+
+    @property
+    def mask_name(self) -> str:
+        """The name of the mask in a signature."""
+        return self.mask_feature_name or "mask"
+
+    def tensor_specs(self) -> dict[str, tf.TensorSpec]:
+        """Returns the tensor specs of the features, without the mask."""
+        specs, arguments = {}, self.arguments
+        for features, outer in ((self.context, [None]), (self.examples, [None, None])):
+            for name, spec in features.items():
+                specs[name] = tf.TensorSpec([*outer, *spec.shape], spec.dtype, name=arguments[name])
+        return specs
+
+    def zeros(self, size: int) -> dict[str, np.ndarray]:
+        """Returns the features of one list of documents, without the mask: 0 or ""."""
+        found = {}
+        for name, spec in self.tensor_specs().items():
+            outer = [1] if name in self.context else [1, size]
+            found[name] = np.full([*outer, *spec.shape[len(outer) :]], zero(spec.dtype), spec.dtype.as_numpy_dtype)
+        return found
+
+    def proto_specs(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns the specs of the context and of an example for `tf.io.parse_example`."""
+        if self.columns is None:
+            return self.context, self.examples
+        default = np.nan if self.missing_values else None
+        return self.context, {name: tf.io.FixedLenFeature([], tf.float32, default) for name in self.columns}
+
+    @plain
+    def parse_lists(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
+        """Parses serialized ExampleListWithContext protos [batch].
+
+        Padding is not parsed, so features need no default values.
+
+        Returns:
+          The features, padded to the longest list, and the mask [batch, list].
+        """
+        context_spec, example_spec = self.proto_specs()
+        sizes, contexts, examples = records.decode_lists(serialized)
+        mask = tf.sequence_mask(sizes, tf.shape(examples)[1])
+        documents = self._gather_columns(tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec))
+        # The index of each document among the real ones; padding points to a blank row after the last.
+        numbers = tf.cumsum(tf.cast(tf.reshape(mask, [-1]), tf.int32)) - 1
+        numbers = tf.where(mask, tf.reshape(numbers, tf.shape(mask)), tf.reduce_sum(sizes))
+        features = {
+            name: tf.gather(tf.concat([values, _blank(self.examples[name])], axis=0), numbers)
+            for name, values in documents.items()
+        }
+        if context_spec:
+            features.update(tf.io.parse_example(contexts, context_spec))
+        return features, mask
+
+    def _gather_columns(self, documents: Tensors) -> Tensors:
+        if self.columns is None:
+            return documents
+        (name,) = self.examples
+        return {name: tf.stack([documents[column] for column in self.columns], axis=-1)}
+
+    @plain
+    def valid(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns which numbers the model can take: the finite ones, and NaN with `missing_values`."""
+        return ~tf.math.is_inf(values) if self.missing_values else tf.math.is_finite(values)
+
+    @plain
+    def valid_documents(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
+        """Returns where [batch, list] all features of a document and of its list are valid."""
+        for name, values in features.items():
+            if values.dtype.is_floating:
+                valid = _all_true(_map(self.valid, values), 1 if name in self.context else 2)
+                mask = tf.logical_and(mask, valid[:, tf.newaxis] if name in self.context else valid)
+        return mask
+
+    @plain
+    def without_invalid(self, features: Tensors) -> Tensors:
+        """Replaces invalid numbers by 0: their documents are masked, but 0 * NaN would be NaN."""
+
+        def clean(values: tf.Tensor) -> tf.Tensor:
+            return tf.where(self.valid(values), values, tf.zeros([], values.dtype))
+
+        return {name: _map(clean, values) if values.dtype.is_floating else values for name, values in features.items()}
+
+    def describe(self, columns: Iterable[Column] = ()) -> list[dict[str, Any]]:
+        """Returns the features in order, for the model card.
+
+        Args:
+          columns: The table columns that the features of these names are.
+        """
+        described: dict[str, dict[str, Any]] = {
+            name: {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
+            for owner, specs in zip(("list", "document"), self.proto_specs(), strict=True)
+            for name, spec in specs.items()
+        }
+        known = {column.name: column for column in columns}
+        for name, column in known.items() if known.keys() == described.keys() else ():
+            values = {"kind": column.kind, "option": column.option, "trained": column.type}
+            described[name] = {**described.pop(name), **values, "values": column.description}  # in their order
+        return [*described.values()]
+
+
+def _checked_spec(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
+    for key, spec in specs.items():
+        plain = isinstance(spec, tf.io.FixedLenFeature) or (
+            isinstance(spec, tf.io.RaggedFeature) and not spec.partitions and spec.value_key in (None, key)
+        )
+        if not plain:
+            expected = "tf.io.FixedLenFeature or tf.io.RaggedFeature without partitions"
+            raise ValueError(f"`{name}` must contain {expected}, got {key!r}: {spec!r}.")
+    return dict(specs)
+
+
+def _shape(spec: Any) -> list[int | None]:
+    return [None] if isinstance(spec, tf.io.RaggedFeature) else tf.TensorShape(spec.shape).as_list()
+
+
+def zero(dtype: tf.DType) -> Any:
+    """Returns 0 or ""."""
+    return b"" if dtype == tf.string else 0
+
+
+def _blank(spec: Any) -> Any:
+    """Returns one row of padding."""
+    if isinstance(spec, tf.io.RaggedFeature):
+        return tf.RaggedTensor.from_row_lengths(tf.zeros([0], spec.dtype), tf.constant([0], spec.row_splits_dtype))
+    value = zero(spec.dtype) if spec.default_value is None else spec.default_value
+    return tf.broadcast_to(tf.constant(value, spec.dtype), [1, *_shape(spec)])
+
+
+def _map(function: Callable[[tf.Tensor], tf.Tensor], values: Any) -> Any:
+    """Returns the results for all values of a dense or ragged tensor."""
+    if isinstance(values, tf.RaggedTensor):
+        return values.with_flat_values(function(values.flat_values))
+    return function(values)
+
+
+def _all_true(values: Any, rank: int) -> tf.Tensor:
+    """Returns whether all values are True, for each index of the first `rank` axes."""
+    if isinstance(values, tf.RaggedTensor):
+        values = tf.reduce_all(values, axis=-1)
+        return values.to_tensor(False) if isinstance(values, tf.RaggedTensor) else values
+    return tf.reduce_all(values, axis=list(range(rank, values.shape.rank)))
 
 
 def make_servable(
-    model: tf.keras.Model, inputs: RankerInputs, *, topn: int | None, rank_by: str | None, serving_default: str | None
+    model: tf.keras.Model, inputs: RankerInputs, *, serving_default: str | None = None
 ) -> tuple[tf.Module, dict[str, str]]:
     """Wraps the model in tensor functions without Keras.
 
     Args:
       model: The Keras model.
       inputs: The inputs of the model.
-      topn: The length of the outputs `topn` and `topn_scores` of `rank`. None omits them.
-      rank_by: The output to sort by, for a model with several outputs.
       serving_default: The function of the default signature: "scores" or "predict". None uses the first that the
         inputs support.
 
@@ -46,7 +255,7 @@ def make_servable(
         scores, _ = score(*inputs.parse_lists(tf.ensure_shape(serialized_lists, [None])))
         return {name or tf.saved_model.PREDICT_OUTPUTS: values for name, values in scores.items()}
 
-    functions = _tensor_functions(score, inputs, topn, rank_by) if inputs.takes_tensors else {}
+    functions = _tensor_functions(score, inputs) if inputs.takes_tensors else {}
     functions["predict"] = tf.function(predict, [serialized])
     defaults = [name for name in functions if name != "rank"]
     if serving_default is not None and serving_default not in defaults:
@@ -91,9 +300,7 @@ class _Scorer:
         return {name: tf.where(valid, values, elsewhere) for name, values in scores.items()}, valid
 
 
-def _tensor_functions(
-    score: _Scorer, inputs: RankerInputs, topn: int | None, rank_by: str | None
-) -> dict[str, Callable[..., Tensors]]:
+def _tensor_functions(score: _Scorer, inputs: RankerInputs) -> dict[str, Callable[..., Tensors]]:
     """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
     mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.arguments[inputs.mask_name])
@@ -107,9 +314,10 @@ def _tensor_functions(
         features = _checked_shapes(features, inputs)
         mask = _full_mask(mask, _list_shape(features, inputs))
         scores, valid = score(features, mask)
-        by = scores[_order_by(scores, rank_by)]
-        named = {name or "scores": values for name, values in scores.items()}
-        return {**named, "valid": valid, **_order(by, mask, topn)}
+        if "valid" in scores:
+            raise ValueError("`model` must have no output with a reserved name, got 'valid'.")
+        order = {"order": _order(scores[None], mask)} if None in scores else {}
+        return {**{name or "scores": values for name, values in scores.items()}, "valid": valid, **order}
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
         # Separate arguments allow the call `loaded.rank(features)` in Python.
@@ -134,34 +342,11 @@ def _tensor_functions(
 
 
 @plain
-def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str | None:
-    names = [name for name in scores if name is not None]
-    if not names:
-        if rank_by is not None:
-            raise ValueError(f"`rank_by` must be None for a model with one output, got {rank_by!r}.")
-        return None
-    if rank_by not in names:
-        raise ValueError(f"`rank_by` must be one of {', '.join(map(repr, names))}, got {rank_by!r}.")
-    taken = sorted(set(names) & set(_RANK_OUTPUTS))
-    if taken:
-        raise ValueError(f"`model` must have no output with a reserved name, got {taken[0]!r}.")
-    return rank_by
-
-
-@plain
-def _order(scores: tf.Tensor, mask: tf.Tensor, topn: int | None) -> Tensors:
+def _order(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the indices of the documents from best to worst, ties in input order, followed by -1 for padding."""
     width = tf.shape(scores)[1]
-    ordered, order = tf.math.top_k(scores, k=width)
     behind = ~tf.sequence_mask(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1), width)
-    order = tf.where(behind, -1, order)
-    if topn is None:
-        return {"order": order}
-    missing = [[0, 0], [0, tf.maximum(topn - width, 0)]]
-    best = tf.pad(order[:, :topn], missing, constant_values=-1)
-    best_scores = tf.pad(ordered[:, :topn], missing, constant_values=PADDING_SCORE)
-    best, best_scores = (tf.ensure_shape(each, [None, topn]) for each in (best, best_scores))
-    return {"order": order, "topn": best, "topn_scores": best_scores}
+    return tf.where(behind, -1, tf.math.top_k(scores, k=width).indices)
 
 
 @plain

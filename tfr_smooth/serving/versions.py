@@ -1,16 +1,29 @@
-"""Version directories for TF Serving: PATH/1, PATH/2, ..., each created atomically."""
+"""Version directories for TF Serving: PATH/1, PATH/2, ..., each created atomically, with a model card."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
+import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+import platform
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from tfr_smooth import _arguments, _files
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from tfr_smooth import _arguments, _files, _keras
+from tfr_smooth._version import __version__
 
 _MODEL = "saved_model.pb"
+_CARD = os.path.join("assets.extra", "model_card.json")
+_PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
+# The entries that only the trainer of the model knows: the purpose of the model and its limitations; the training data;
+# the training procedure, such as hyperparameters; the loss; the results, and the data they were measured on.
+_ENTRIES = ("description", "data", "training", "loss", "metrics")
 
 
 def last(path: str | os.PathLike[str]) -> Path:
@@ -43,7 +56,7 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
 
     Args:
       path: A local directory, created if missing.
-      version: The version number, >= 1. None uses the next number that no other process uses.
+      version: The version number, >= 1. None uses the last version plus one.
       write: Called with the directory to fill and the version number.
 
     Returns:
@@ -51,33 +64,30 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
 
     Raises:
       ValueError: If the path is on a remote file system, which cannot rename a directory in one step, or a pattern, the
-        number is not an integer >= 1 or None, or the version exists.
+        number is not an integer >= 1 or None, or the version exists, also if another process has just written it.
     """
     if "://" in os.fspath(path):
         raise ValueError(f"`path` must be a local directory (copy the finished version from there), got {path!r}.")
     if _files.is_pattern(path):
         expected = "without [ ] * ? \\, with which TensorFlow cannot load it"
         raise ValueError(f"`path` must be {expected}, got {os.fspath(path)!r}.")
+    number = max(_numbers(Path(path)), default=0) + 1
     if version is not None:
-        _arguments.integer("version", version, least=1)
-    while True:
-        number = max(_numbers(Path(path)), default=0) + 1 if version is None else version
-        target = Path(path) / str(number)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                raise FileExistsError(target)
-            with _files.replacing(target, overwrite=False) as unfinished:
-                unfinished.mkdir()
-                with quiet("tensorflow", logging.WARNING):  # which logs the path of the unfinished directory
-                    write(unfinished, number)
-            return target
-        except OSError as error:
-            if not target.exists():
-                raise
-            if version is not None:
-                raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
-            # Another process has used the number in the meantime.
+        number = _arguments.integer("version", version, least=1)
+    target = Path(path) / str(number)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if target.exists():
+            raise FileExistsError(target)
+        with _files.replacing(target, overwrite=False) as unfinished:
+            unfinished.mkdir()
+            with quiet("tensorflow", logging.WARNING):  # which logs the path of the unfinished directory
+                write(unfinished, number)
+    except OSError as error:
+        if not target.exists():
+            raise
+        raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
+    return target
 
 
 @contextlib.contextmanager
@@ -90,3 +100,97 @@ def quiet(package: str, least: int = logging.CRITICAL + 1) -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+def write_card(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
+    """Writes a model card as model_card.json in assets.extra, which is created.
+
+    Args:
+      folder: The directory of the version, with the SavedModel.
+      card: The given entries. Those of `_ENTRIES` that are missing are null.
+      **details: Further entries by name, before the given ones.
+    """
+    software = {"python": platform.python_version(), "tfr_smooth": __version__}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # such as TF-Ranking, which is optional
+            software[name] = importlib.metadata.version(name)
+    details["signatures"] = signatures(folder)
+    content = {**details, **dict.fromkeys(_ENTRIES), **card, "software": software}
+    plain = json.loads(json.dumps(content, default=_plain), parse_constant=str)  # JSON has no NaN
+    (folder / _CARD).parent.mkdir()
+    _files.write_text(folder / _CARD, [json.dumps(plain, indent=2, ensure_ascii=False) + "\n"])
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value that JSON does not have as one that it has."""
+    if hasattr(value, "get_config"):
+        return {"class": type(value).__name__, "config": value.get_config()}
+    if hasattr(value, "tolist"):
+        return value.tolist()  # NumPy scalars and arrays
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, set) else str(value)
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Returns the model card of a version.
+
+    Args:
+      folder: The directory of the version.
+
+    Raises:
+      ValueError: If it has none, or the card is damaged: it is no JSON, or has other signatures than the model.
+    """
+    if not (folder / _CARD).exists():
+        raise ValueError(f"`path` must be an export with the file {_CARD}, got {os.fspath(folder)!r}.")
+    try:
+        card = json.loads((folder / _CARD).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise damaged(folder, error) from None
+    if not isinstance(card, dict) or card.get("signatures") != signatures(folder):
+        raise damaged(folder, f"its signatures are not those of {_MODEL}")
+    return card
+
+
+def damaged(folder: Path, reason: object) -> ValueError:
+    """Returns the error about a card that does not describe its model."""
+    reason = " ".join(str(reason).split())
+    return ValueError(f"`path` must be an export whose model card describes it, got {folder / _CARD}: {reason}.")
+
+
+def signatures(folder: Path) -> dict[str, Any]:
+    """Returns the types and shapes of the inputs and outputs of each signature of a SavedModel, by name."""
+    (graph,) = saved_model_pb2.SavedModel.FromString((folder / _MODEL).read_bytes()).meta_graphs
+    names = sorted(name for name in graph.signature_def if name[:2] != "__")  # the others initialize tables
+    found = ((name, graph.signature_def[name]) for name in names)
+    return {name: {"inputs": _tensors(of.inputs), "outputs": _tensors(of.outputs)} for name, of in found}
+
+
+def _tensors(tensors: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: f"{tf.as_dtype(info.dtype).name} {tf.TensorShape(info.tensor_shape).as_list()}"
+        for name, info in sorted(tensors.items())
+    }
+
+
+def rename_inputs(folder: Path, names: Mapping[str, str]) -> None:
+    """Renames inputs of the signatures of a SavedModel, in place.
+
+    TF Serving serves inputs of any name, such as "price (USD)", but `tf.saved_model.save` only takes names that are
+    arguments of functions.
+
+    Args:
+      folder: The directory of the SavedModel.
+      names: Old name -> new name.
+    """
+    model = saved_model_pb2.SavedModel.FromString((folder / _MODEL).read_bytes())
+    for graph in model.meta_graphs:
+        for signature in graph.signature_def.values():
+            inputs = {names.get(name, name): info for name, info in signature.inputs.items()}
+            renamed = type(signature)(inputs=inputs)
+            signature.ClearField("inputs")
+            signature.MergeFrom(renamed)
+        for node in graph.object_graph_def.nodes:
+            # `tf.saved_model.load` calls signatures by these names.
+            if node.WhichOneof("kind") == "bare_concrete_function":
+                keywords = node.bare_concrete_function.argument_keywords
+                keywords[:] = [names.get(each, each) for each in keywords]
+    (folder / _MODEL).write_bytes(model.SerializeToString(deterministic=True))

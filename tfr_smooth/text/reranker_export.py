@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _keras
-from tfr_smooth.serving import model_card, signature_names, versions
+from tfr_smooth.serving import versions
 from tfr_smooth.text.rerankers import Reranker, SingleVector
 from tfr_smooth.text.token_inputs import Inputs, LateInputs
 
@@ -54,7 +54,7 @@ def export(
     def write(folder: Path, number: int) -> None:
         tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
         described = {"class": type(model).__name__, "version": number, "parameters": model.count_params()}
-        model_card.write(folder, card, model=described, signatures=signature_names.describe(folder))
+        versions.write_card(folder, card, model=described)
 
     return versions.publish(path, version, write)
 
