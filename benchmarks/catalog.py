@@ -25,7 +25,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from tfr_smooth import losses, recommendation
-from tfr_smooth.recommendation.best_items import BestItemsLoss
+from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 
 _ITEMS = flags.DEFINE_list("items", ["3000", "10000", "41000", "200000", "1000000"], "Sizes of the catalog.")
 _TOPNS = flags.DEFINE_list("topns", ["20", "50"], "Cutoffs of SmoothI-NDCG.")

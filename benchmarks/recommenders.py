@@ -169,7 +169,7 @@ class RecommenderJob(experiments.StoredJob):
 @functools.lru_cache(maxsize=1)
 def read(train: str, test: str, separator: str) -> tuple[recommendation.Interactions, recommendation.Interactions]:
     if not separator:
-        return recommendation.read_lists(train, test)
+        return recommendation.read_interactions(train, test)
     names, separator = ["user", "item", "rating", "time"], {"tab": "\t"}.get(separator, separator)
     frames = [pd.read_csv(path, sep=separator, names=names, engine="python") for path in (train, test)]
     return recommendation.from_dataframe(*frames, user="user", item="item", time="time")

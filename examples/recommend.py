@@ -92,13 +92,14 @@ def read(seed: int) -> tuple[recommendation.Interactions, recommendation.Interac
     if ratings is None:
         if _LEAST_RATING.value is not None:
             raise ValueError("--least_rating needs files of ratings, whose names end in .csv, .dat or .data.")
-        found = recommendation.read_lists(*files)
+        found = recommendation.read_interactions(*files)
     else:
         separator = {"csv": ",", "dat": "::", "data": "\t"}[ratings[1]]
         names = ["user", "item", "rating", "time"]
         frames = [pd.read_csv(path, sep=separator, names=names, engine="python") for path in files]
-        columns = {name: name for name in names}
-        found = recommendation.from_dataframe(*frames, **columns, least_rating=_LEAST_RATING.value)
+        if _LEAST_RATING.value is not None:
+            frames = [frame[frame["rating"] >= _LEAST_RATING.value] for frame in frames]
+        found = recommendation.from_dataframe(*frames, user="user", item="item", time="time")
     return found if _TEST.value else recommendation.hold_out(found, seed=seed)
 
 

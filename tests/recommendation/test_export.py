@@ -29,30 +29,22 @@ REQUESTS = {
 }
 SMALL = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
 IDS = {
-    "strings": (
-        [f"user {user}" for user in range(24)],
-        [f"item {item}" for item in range(24)],
-        "",
-    ),
+    "strings": ([f"user {user}" for user in range(24)], [f"item {item}" for item in range(24)], ""),
     "integers": (list(range(100, 124)), list(range(300, 324)), -1),
 }
 IDS |= dict.fromkeys(["sequences", "sequences without transitions"], IDS["integers"])
 SLOW = ["sequences", "sequences without transitions", "integers"]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
-)
+@pytest.fixture(scope="module", params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures and the folder of its export."""
     users, items, no_item = IDS[request.param]
     recommender = recommendation.Recommender(**SMALL)
     data = recommendation.Interactions(likes(), users, items)
     if request.param.startswith("sequences"):
-        recommender.set_params(
-            history_items="sequence", history_length=5, transitions=float("without" not in request.param)
-        )
+        options = {"history_items": "sequence", "history_length": 5}
+        recommender.set_params(**options, transitions=float("without" not in request.param))
         data = likes_in_time(user_ids=users, item_ids=items)
     recommender.fit(data)
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
@@ -120,6 +112,7 @@ def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
     assert last.tolist() == recommender.recommend([users[3]], topn=5).items[0].tolist()
 
 
+@pytest.mark.slow
 def test_inputs_of_wrong_shapes_are_errors_and_do_not_end_the_process(exported):
     *_, folder = exported
     assert helpers.check_run("tests/serving/wrong_shapes.py", folder).splitlines()[-1] == "[]"

@@ -28,8 +28,7 @@ NOON = datetime.datetime(2026, 1, 5, 12)
         ([BIG + 1, 7], [str(BIG + 1), "7"]),
         (["7", 7.0, "007", b"x"], ["7", "7", "007", "x"]),
         (pd.array([7, 8], "Int64"), [7, 8]),
-        (pd.Series([7.0, 8.0], index=[3, 4]), [7, 8]),
-        (pd.Series([7, 8], dtype="category"), [7, 8]),
+        (pd.Series([7.0, 8.0], index=[3, 4], dtype="category"), [7, 8]),
         (pl.Series(["a", "b"], dtype=pl.Categorical), ["a", "b"]),
         (pa.chunked_array([["a"], ["b"]]).dictionary_encode(), ["a", "b"]),
         (pa.array([NOON], pa.timestamp("ns")), ["2026-01-05 12:00:00"]),
@@ -48,7 +47,6 @@ def test_ids_are_integers_if_all_are_whole_numbers_and_else_text(ids, expected):
     [
         (False, ["7", 7.0, "-8", "0"], [7, 7, -8, 0]),
         (True, [7, 7.0, decimal.Decimal(2**70), "007"], ["7", "7", str(2**70), "007"]),
-        (False, [], []),
     ],
 )
 def test_the_type_of_the_training_governs(is_text, ids, expected):
@@ -82,11 +80,8 @@ def test_ids_are_in_a_list(ids):
         ([3, 4], [[3, 4]]),
         ({3}, [[3]]),
         (pd.Series([3, 4], index=[7, 8]), [[3, 4]]),
-        (range(2), [[0, 1]]),
-        ((value for value in [3]), [[3]]),
         (["ab", "c"], [["ab", "c"]]),
         ([[3], []], [[3], []]),
-        (np.array([[3], [4]]), [[3], [4]]),
         ([{3}, pl.Series([4])], [[3], [4]]),
         (pa.array([[3], [4]]), [[3], [4]]),
         (pd.Series([[3], [4]]), [[3], [4]]),
@@ -100,11 +95,9 @@ def test_a_filter_is_one_list_or_one_per_user(lists, expected):
     ("lists", "message"),
     [
         ([[3]], "one list of ids for all users, or one list for each of the 2 users, got 1 list"),
-        ([[1], [2], [3]], "one list of ids for all users, or one list for each of the 2 users, got 3 lists"),
         ([[3], None], "a list of ids, got None"),
         ([3, [4]], "a list of ids, got 3"),
         ("3", "a list of ids, got '3'"),
-        (3, "a list of ids, got 3"),
         ({3: 4}, "a list of ids, got {3: 4}"),
     ],
 )
@@ -154,60 +147,39 @@ def catalog(kind):
     return pd.DataFrame({**columns, "title": [f"a film of genre {number % 3}" for number in range(11)]})
 
 
-@pytest.fixture(scope="module", params=IDS)
-def known(request):
-    """The kind of the ids, the interactions, a recommender of them with a table, and its recommendations."""
-    kind = request.param
-    found = recommendation.from_dataframe(log(kind), user="user", item="item", time="time")
-    options = {"dim": 4, "softmax_epochs": 1, "epochs": 1, "verbose": False}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "_STEPS", 20)
-        fitted = recommendation.Recommender(**options).fit(found, items=catalog(kind))
-    return kind, found, fitted, fitted.recommend(found.user_ids[:5], topn=3)
+def interactions_of(table):
+    return recommendation.from_dataframe(table, user="user", item="item", time="time")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_recommender_is_the_same_by_every_door(known, form):
-    kind, interactions, fitted, expected = known
+@pytest.mark.parametrize("kind", IDS)
+def test_interactions_and_tables_are_the_same_in_every_form(kind, form):
     if kind == "numbers as text" and form in ("Polars", "PyArrow", "nullable", "Parquet"):
-        form = "pandas"  # These have no such integers.
-    table, items = FORMS[form](log(kind)), FORMS[form](catalog(kind))
-    found = recommendation.from_dataframe(table, user="user", item="item", time="time")
-    for name, values in interactions.arrays().items():
-        np.testing.assert_array_equal(found.arrays()[name], values)
-    ids, features = zip(
-        *(
-            tables.read_all({"items": (each, "item")}, [found.item_ids], {}, {"items": fitted._columns["items"]})
-            for each in (catalog(kind), items)
-        ),
-        strict=True,
-    )
-    np.testing.assert_array_equal(ids[1], ids[0])
-    np.testing.assert_array_equal(features[1]["items"].values, features[0]["items"].values)
-    # Of the table, with the first row of each user of `expected`.
-    rows = [log(kind)["user"].astype(str).tolist().index(str(user)) for user in found.user_ids[:5]]
-    take = getattr(table["user"], "take", None) or getattr(table["user"], "gather", None)
-    users = take(rows) if take else [table["user"][row] for row in rows]
-    top = fitted.recommend(users, topn=3)
-    np.testing.assert_array_equal(top.items, expected.items)
-    np.testing.assert_array_equal(top.scores, expected.scores)
+        pytest.skip("they have no such integers")
+    found, expected = (interactions_of(table).arrays() for table in (FORMS[form](log(kind)), log(kind)))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    known = interactions_of(log(kind)).item_ids
+    ids, first = tables.read_table("items", catalog(kind), "item", known, {}, None)
+    again, second = tables.read_table("items", FORMS[form](catalog(kind)), "item", known, {}, first.columns)
+    np.testing.assert_array_equal(again, ids)
+    np.testing.assert_array_equal(second.values, first.values)
 
 
 def test_ids_of_another_type_are_those_of_the_training():
-    frame = log("integers")
-    found = recommendation.from_dataframe(frame, user="user", item="item", time="time")
+    found = interactions_of(log("integers"))
     options = {"dim": 4, "softmax_epochs": 1, "loss": None, "verbose": False, "refit": False}
     fitted = recommendation.Recommender(**options).fit(found)
     users, items = found.user_ids[:2], found.item_ids[:3]
     expected = fitted.recommend(users, exclude=items, topn=3)
-    for change in (str, float, decimal.Decimal):
-        asked = [change(int(value)) for value in users]
-        top = fitted.recommend(asked, exclude={change(int(value)) for value in items}, topn=3)
+    forms = {name: form(pd.DataFrame({"user": users.tolist()}))["user"] for name, form in FORMS.items()}
+    for asked in (*forms.values(), list(map(str, users)), list(map(decimal.Decimal, users.tolist()))):
+        top = fitted.recommend(asked, exclude=set(map(str, items)), topn=3)
         np.testing.assert_array_equal(top.items, expected.items)
     new = pd.DataFrame({"user": [str(users[0]), "7"], "item": ["77", str(items[0])]})
     test = recommendation.from_dataframe(new[1:].assign(user=str(users[0]), item="0"), user="user", item="item")
     assert test.user_ids.dtype == object and test.renumbered(found.user_ids, found.item_ids).num_interactions == 1
-    fitted.update(recommendation.from_dataframe(new.assign(time=NOON), user="user", item="item", time="time"))
+    fitted.update(interactions_of(new.assign(time=NOON)))
     assert fitted.interactions_.user_ids.tolist() == [*found.user_ids.tolist(), 7]
     assert fitted.interactions_.item_ids.tolist() == [*found.item_ids.tolist(), 77]
 
@@ -216,5 +188,6 @@ def test_frames_of_different_types_share_their_ids():
     first, second = pd.DataFrame({"u": [7, 8], "i": [1, 1]}), pd.DataFrame({"u": ["7", "x"], "i": [2.0, 2.0]})
     found = recommendation.from_dataframe(first, second, user="u", item="i")
     assert found[0].user_ids.tolist() == ["7", "8", "x"] and found[0].item_ids.tolist() == [1, 2]
-    fixed = recommendation.from_dataframe(second[:1], user="u", item="i", users=pd.Series([8, 7]), items=["1", "2"])
-    assert fixed.user_ids.tolist() == [8, 7] and fixed.dense([1]).tolist() == [[False, True]]
+    whole = recommendation.from_dataframe(second[:1], user="u", item="i")
+    fixed = whole.renumbered(pd.Series(["8", "7"]), ["1", 2])
+    assert fixed.user_ids.tolist() == ["8", "7"] and fixed.dense([1]).tolist() == [[False, True]]

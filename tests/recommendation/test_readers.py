@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from tfr_smooth import recommendation
@@ -31,7 +30,7 @@ def pairs(interactions):
 def test_parts_share_the_numbers_of_users_and_items(tmp_path, suffix):
     train = write(tmp_path, "train.txt" + suffix, "2 10 7\n0 7\n")
     test = write(tmp_path, "test.txt" + suffix, "0 9\n5 10")
-    train, test = recommendation.read_lists(train, test)
+    train, test = recommendation.read_interactions(train, test)
     assert train.user_ids.tolist() == test.user_ids.tolist() == [0, 2, 5]
     assert train.item_ids.tolist() == test.item_ids.tolist() == [7, 9, 10]
     assert pairs(train) == {(2, 10), (2, 7), (0, 7)} and pairs(test) == {(0, 9), (5, 10)}
@@ -40,21 +39,21 @@ def test_parts_share_the_numbers_of_users_and_items(tmp_path, suffix):
 
 def test_a_part_may_have_several_files_and_a_user_several_lines(tmp_path):
     write(tmp_path, "part-1", "0 1 2\n\n1 2\r\n"), write(tmp_path, "part-2", "\ufeff0 3\n1\t3  1 \n2\n")
-    found = recommendation.read_lists(tmp_path / "part-*")
+    found = recommendation.read_interactions(tmp_path / "part-*")
     assert pairs(found) == {(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)}
     assert found.user_ids.tolist() == [0, 1, 2]
     assert str(found).endswith("; 1 user without items")
 
 
 def test_ids_that_are_not_all_integers_remain_text(tmp_path):
-    found = recommendation.read_lists(write(tmp_path, "lists", "9 é 10 007 7\n10 é"))
+    found = recommendation.read_interactions(write(tmp_path, "lists", "9 é 10 007 7\n10 é"))
     assert found.user_ids.tolist() == [9, 10] and found.user_ids.dtype == np.int64
     assert found.item_ids.tolist() == ["007", "10", "7", "é"]
 
 
 @pytest.mark.parametrize("largest", [2**63 - 1, 2**63])
 def test_integers_of_64_bits_are_integers(tmp_path, largest):
-    found = recommendation.read_lists(write(tmp_path, "lists", f"1 {largest} 1000000000000000000\n"))
+    found = recommendation.read_interactions(write(tmp_path, "lists", f"1 {largest} 1000000000000000000\n"))
     is_integer = largest < 2**63
     ids = [10**18, largest]
     assert found.item_ids.tolist() == (ids if is_integer else [str(each) for each in ids])
@@ -64,53 +63,43 @@ def test_integers_of_64_bits_are_integers(tmp_path, largest):
 
 
 def test_duplicate_pairs_are_merged_and_counted(tmp_path):
-    found = recommendation.read_lists(write(tmp_path, "lists", "0 1 1 2\n0 1\n"))
+    found = recommendation.read_interactions(write(tmp_path, "lists", "0 1 1 2\n0 1\n"))
     assert (found.num_interactions, found.duplicates) == (2, 2)
     assert found.matrix.data.tolist() == [1.0, 1.0]
     assert str(found) == "1 user, 2 items, 2 interactions (density 100%); 2 duplicates merged"
-
-
-def test_given_ids_keep_their_order_and_others_are_refused(tmp_path):
-    path = write(tmp_path, "lists", "0 5\n1 7 5\n")
-    found = recommendation.read_lists(path, users=[1, 0], items=["7", "6", "5"])
-    assert found.item_ids.tolist() == ["7", "6", "5"]
-    assert found.dense([0, 1]).tolist() == [[True, False, True], [False, False, True]]
-    assert str(found).endswith("; 1 item without users")
-    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: item '7' is not in `items`") + "$"):
-        recommendation.read_lists(path, items=range(7))
 
 
 def test_a_pair_in_two_parts_is_refused_with_its_line(tmp_path):
     train, test = write(tmp_path, "train", "a 1 2 3\n"), write(tmp_path, "test", "b 1\na 4 2 3\n")
     message = f"{test}:2: user 'a' and item 2 are also in {train} (2 pairs in both)"
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        recommendation.read_lists(train, test)
+        recommendation.read_interactions(train, test)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "7\n8\n"])
 def test_a_file_without_pairs_is_refused(text, tmp_path):
     path = write(tmp_path, "empty", text)
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}: no pairs of a user and an item") + "$"):
-        recommendation.read_lists(path)
+        recommendation.read_interactions(path)
     with pytest.raises(ValueError, match="empty: no pairs"):
-        recommendation.read_lists(write(tmp_path, "train", "1 2\n"), path)
+        recommendation.read_interactions(write(tmp_path, "train", "1 2\n"), path)
 
 
 def test_missing_damaged_and_binary_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="`files` must match files, got '.*none'"):
-        recommendation.read_lists(tmp_path / "none")
+        recommendation.read_interactions(tmp_path / "none")
     with pytest.raises(ValueError, match="`files` must contain at least one file, got none"):
-        recommendation.read_lists()
+        recommendation.read_interactions()
     damaged = tmp_path / "lists.gz"
     damaged.write_bytes(gzip.compress(b"0 1\n" * 100)[:-9])
     with pytest.raises(ValueError, match=r"lists\.gz:\d+: truncated or damaged gzip data"):
-        recommendation.read_lists(damaged)
+        recommendation.read_interactions(damaged)
     with pytest.raises(ValueError, match=r"bytes:2: 'utf-8' codec can't decode byte 0xff"):
-        recommendation.read_lists(write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
+        recommendation.read_interactions(write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
 
 
 def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
-    found = recommendation.read_lists(write(tmp_path, "a", "0 3 1 3\n1 2\n0 2 3\n"))
+    found = recommendation.read_interactions(write(tmp_path, "a", "0 3 1 3\n1 2\n0 2 3\n"))
     items, _, starts = found.sequences()
     assert (found.item_ids[items].tolist(), starts.tolist()) == ([3, 1, 3, 2, 3, 2], [0, 5, 6])
     assert found.times is None and found.duplicates == 2
@@ -130,14 +119,14 @@ def test_files_of_ratings_are_refused(text, form, tmp_path):
     path = write(tmp_path, "u.data", text)
     message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or put"
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        recommendation.read_lists(path)
+        recommendation.read_interactions(path)
 
 
 @pytest.mark.parametrize("text", ["1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 10 11 12 13\n1 2 3 4 5\n", "1 2 3\n1 4\n"])
 def test_lists_of_equal_lengths_are_read(text, tmp_path):
-    assert recommendation.read_lists(write(tmp_path, "lists", text)).num_interactions == len(text.split()) - text.count(
-        "\n"
-    )
+    assert recommendation.read_interactions(write(tmp_path, "lists", text)).num_interactions == len(
+        text.split()
+    ) - text.count("\n")
 
 
 # DataFrames.
@@ -146,15 +135,6 @@ def test_lists_of_equal_lengths_are_read(text, tmp_path):
 def frame(**columns):
     names = {"who": ["bob", "ann", "ann"], "what": [7, 9, 7], "stars": [5, 1, 4], "when": [30, 20, 10]}
     return pd.DataFrame({**names, **columns})
-
-
-@pytest.mark.parametrize("form", [pd.DataFrame, pa.Table.from_pandas])
-def test_ratings_and_times_of_a_table(form):
-    names = {"user": "who", "item": "what", "rating": "stars", "time": "when"}
-    found = recommendation.from_dataframe(form(frame()), **names, least_rating=4)
-    assert pairs(found) == {("ann", 7), ("bob", 7)}
-    assert (found.times.tolist(), found.below_rating) == ([10.0, 30.0], 1)
-    assert found.user_ids.tolist() == ["ann", "bob"] and found.item_ids.tolist() == [7]
 
 
 def test_a_duplicate_has_its_latest_time():
@@ -206,17 +186,17 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
     "columns, options, message",
     [
         ({"what": [7, None, 8]}, {}, "frame: column 'what' must be known values, got None in row 1."),
-        ({"what": [7, 8, 8.5]}, {}, "frame, row 2: the item must be a whole number or text, got 8.5"),
-        ({"what": [True, False, True]}, {}, "frame, row 0: the item must be a whole number or text, got True"),
+        ({"what": [7, 8, 8.5]}, {}, "frame: column 'what' must be integers or text, got 8.5 in row 2."),
+        ({"what": [True, False, True]}, {}, "frame: column 'what' must be integers or text, got True in row 0."),
         ({"what": [[7], [8], []]}, {}, "frame: column 'what' must be whole numbers or text, got the type list"),
-        ({"what": ["a", "", "b"]}, {}, "frame, row 1: the item is empty"),
+        ({"what": ["a", "", "b"]}, {}, "frame: column 'what' must be known values, got '' in row 1."),
         ({"what": [7, -1, 8]}, {}, "`items` must not contain -1, which pads lists of items: give this item another id"),
-        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must be numbers, got"),
         (
             {"stars": [3, 3, -1]},
             {"weight": "stars"},
             "frame: column 'stars' must be finite numbers > 0, got -1 in row 2.",
         ),
+        ({"stars": list("abc")}, {"weight": "stars"}, "frame: column 'stars' must be numbers, got"),
         ({"when": ["2026-01-05", "soon", ""]}, {"time": "when"}, "frame: column 'when' must be dates as in ISO 8601"),
         (
             {"when": ["2026-01-05", "", ""]},
@@ -225,12 +205,6 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
         ),
         ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame: column 'when' must be finite numbers, got inf in row 2."),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
-        ({}, {"rating": "stars", "least_rating": 6}, "frame: no pairs of a user and an item with a high enough rating"),
-        ({}, {"items": [7, 8]}, "frame, row 1: item 9 is not in `items`"),
-        ({}, {"least_rating": 4}, "`least_rating` must be None without `rating`, got 4."),
-        ({}, {"rating": "stars", "least_rating": "4"}, "`least_rating` must be a finite number, got '4'."),
-        ({}, {"items": [1, 1]}, "`items` must be unique, got 1 twice."),
-        ({}, {"users": [1, None]}, "`users` must be integers or text, got None in row 1."),
     ],
 )
 def test_bad_frames_are_refused_with_their_row(columns, options, message):

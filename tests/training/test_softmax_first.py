@@ -6,9 +6,8 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tests.helpers import assert_same, check_run, checks, value_and_gradient
+from tests.helpers import assert_same, checks, value_and_gradient
 from tests.helpers.modes import quick_or_slow
-from tests.losses.test_weights import cases
 from tfr_smooth import losses, training
 
 LABELS, SCORES = checks.SUBJECTS["softmax"].batch
@@ -25,7 +24,7 @@ def each(name, reduction="none"):
     return checks.SUBJECTS[name].make(reduction=reduction, **seed)
 
 
-@pytest.mark.parametrize("name", cases(losses.NAMES))
+@quick_or_slow(losses.NAMES, quick=["smoothi_ndcg", "mean_squared", "pairwise_logistic", "list_mle"])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, weights=WEIGHTS["documents"]):
     for reduction in ("none", "mean_with_sample_weight"):
@@ -37,7 +36,7 @@ def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, w
         assert_same(*found, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["mean_squared", "rank_net", "list_net"])
+@quick_or_slow(["mean_squared", "rank_net", "list_net"], quick=["rank_net"])
 @pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
 def test_stages_switch_in_a_graph_and_take_all_weights(name, weights):
     for is_first in (True, False):
@@ -73,8 +72,8 @@ NAMES = ("pairwise_hinge", "pairwise_logistic", "pairwise_soft_zero_one", "rank_
 NAMES += ("mean_squared", "sigmoid_cross_entropy", "yeti_logistic")
 
 
-@quick_or_slow(NAMES, quick=["mean_squared", "pairwise_logistic"])
-@pytest.mark.parametrize("softmax_epochs", [2 / 3, 0])
+@quick_or_slow(NAMES, quick=["mean_squared"])
+@pytest.mark.parametrize("softmax_epochs", [2 / 3, pytest.param(0, marks=pytest.mark.slow)])
 def test_documents_of_weight_0_with_wrong_labels_do_no_harm(name, softmax_epochs):
     options = {"members": 1, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "verbose": False}
     ranker = tfr_smooth.Ranker(loss=name, softmax_epochs=softmax_epochs, **options)
@@ -82,22 +81,13 @@ def test_documents_of_weight_0_with_wrong_labels_do_no_harm(name, softmax_epochs
     assert ranker.score(noisy(seed=1).drop(columns="weight")) > 0.79  # .816 without these documents
 
 
-LOAD = """
-import sys
-import tensorflow as tf
-import tfr_smooth
-model = tf.keras.models.load_model(sys.argv[1])
-print(type(model.loss).__name__, bool(model.loss.is_first), model.loss.loss)
-"""
-
-
-def test_the_best_model_of_a_checkpoint_folder_loads_in_a_new_process(tmp_path):
+def test_the_best_model_of_a_checkpoint_folder_has_the_stage(tmp_path):
     options = {"members": 1, "hidden": [2], "epochs": 2, "select_by": "last", "verbose": False}
     ranker = tfr_smooth.Ranker(loss=losses.SmoothINDCGLoss(alpha=2.0), softmax_epochs=1, **options)
     parts = {"validation": noisy(seed=1, queries=20), "checkpoint_dir": tmp_path}
     ranker.fit(noisy(queries=20), label="label", query="query", weight="weight", **parts)
-    printed = check_run("-c", LOAD, tmp_path / "best.keras")
-    assert printed.startswith("SoftmaxFirstLoss False SmoothINDCGLoss(alpha=2.0, ")
+    loss = tf.keras.models.load_model(tmp_path / "best.keras").loss
+    assert not loss.is_first and repr(loss.loss).startswith("SmoothINDCGLoss(alpha=2.0, ")
 
 
 def test_the_config_has_the_loss_and_the_stage():

@@ -7,7 +7,7 @@ from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, split_by_time
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.readers import from_dataframe, read_lists
+from tfr_smooth.recommendation.readers import from_dataframe, read_interactions
 from tfr_smooth.recommendation.recommender import Recommender
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "evaluate",
     "from_dataframe",
     "hold_out",
-    "read_lists",
+    "read_interactions",
     "split_by_time",
     "top_items",
     "user_batches",

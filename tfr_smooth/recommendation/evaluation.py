@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from tfr_smooth.evaluation.trec import Estimate, checked_measures, estimate, parted
+from tfr_smooth.evaluation.trec import ByMeasure, Estimate, checked_measures, estimate, parted
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
 from tfr_smooth.recommendation.ids import named_pair
 from tfr_smooth.recommendation.interactions import Interactions, counted
@@ -79,15 +80,8 @@ class CatalogEvaluation:
         return dict(zip(self.user_ids.tolist(), self.values[measure].tolist(), strict=True))
 
     def __str__(self) -> str:
-        """Returns one line per measure, for warm and cold users apart if there are both."""
-        parts = [self, self.warm, self.cold] if self.values and 0 < self.is_cold.sum() < len(self.is_cold) else [self]
-        shown = {name: "  ".join(str(part.means[name]) for part in parts) for name in self.values}
-        if len(parts) > 1:
-            counts = f"{len(self.is_cold):,}", f"{len(parts[1].is_cold):,} warm", f"{len(parts[2].is_cold):,} cold"
-            shown = {"users": "  ".join(f"{each:15}" for each in counts).rstrip(), **shown}
-        shown |= {name: f"{each:.4f}" for name, each in self.coverage.items()}
-        width = max(map(len, shown))
-        return "\n".join(f"{name:{width}}  {each}" for name, each in shown.items())
+        """Returns one line per measure."""
+        return str(ByMeasure[Any]({**self.means, **self.coverage}))
 
 
 def evaluate(

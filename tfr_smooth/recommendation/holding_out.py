@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.events import merged
-from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.interactions import Interactions, merged
 
 
 def hold_out(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections
-import itertools
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -63,20 +63,11 @@ def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int)
     return f"user {user_ids[[user]].tolist()[0]!r} and item {item_ids[[item]].tolist()[0]!r}"
 
 
-def ids_to_arrays(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns ids as integers, or strings as their bytes in UTF-8 and the end of each."""
-    if ids.dtype != object:
-        return {name: ids}
-    texts = [text.encode("utf-8", "surrogatepass") for text in ids]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return {name: np.frombuffer(b"".join(texts), np.uint8), f"{name}_ends": ends}
+def ids_to_array(ids: np.ndarray) -> np.ndarray:
+    """Returns ids as integers, or text as bytes, which have no width of the longest one."""
+    return ids if ids.dtype != object else np.frombuffer(json.dumps(ids.tolist()).encode(), np.uint8)
 
 
-def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-    """Returns the ids of `ids_to_arrays`."""
-    if f"{name}_ends" not in arrays:
-        return arrays[name].tolist()
-    content, ends = arrays[name].tobytes(), [0, *arrays[f"{name}_ends"].tolist()]
-    if ends[-1] != len(content) or sorted(ends) != ends:
-        raise ValueError(f"`{name}_ends` must ascend to the {len(content)} bytes of `{name}`.")
-    return [content[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(ends)]
+def ids_from_array(array: np.ndarray) -> list[Any]:
+    """Returns the ids of `ids_to_array`."""
+    return json.loads(array.tobytes()) if array.dtype == np.uint8 else array.tolist()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.events import checked_numbers, merged
-from tfr_smooth.recommendation.ids import checked_ids, ids_from_arrays, ids_to_arrays, indices_of
+from tfr_smooth.data.reading import checks
+from tfr_smooth.recommendation.ids import checked_ids, ids_from_array, ids_to_array, indices_of
 
 with _arguments.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
     from scipy import sparse as sparse
@@ -23,7 +23,8 @@ class Interactions:
 
     Models, evaluation and batches number users and items from 0; `user_ids` and `item_ids` contain their ids. The
     matrix has one entry per pair of a user and an item. With times or an order, a pair has one or more events, such as
-    repeated purchases, all of which are in the sequence of the user, as `from_dataframe` and `read_lists` return them.
+    repeated purchases, all of which are in the sequence of the user, as `from_dataframe` and `read_interactions` return
+    them.
 
     Args:
       matrix: [users, items], a SciPy sparse array or matrix, or a dense array, of finite numbers. Values other than 0
@@ -31,12 +32,10 @@ class Interactions:
       user_ids: The id of each user, [users], unique integers or strings. None: 0, 1, ...
       item_ids: The id of each item, [items], unique integers or strings, but not -1 or "", which pad lists of items.
         None: 0, 1, ...
-      times: The time of each interaction, for sequences, splits by time and decay: [interactions],
-        finite numbers in the order of `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in
+      times: The time of each interaction, for sequences and splits by time: [interactions], finite
+        numbers in the order of `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in
         each row. None: no times.
       weights: The weight of each interaction, > 0, in the same order: the label of the item in losses. None: 1.
-      duplicates: Number of further interactions of the same user and item that a reader merged into one pair.
-      below_rating: Number of interactions that a reader dropped because of a low rating.
 
     Attributes:
       matrix: float32 `scipy.sparse.csr_array` [users, items] of ones, with sorted indices.
@@ -44,6 +43,7 @@ class Interactions:
       item_ids: int64 [items], or strings as objects.
       times: float64 [interactions], those of the latest events, or None.
       weights: float64 [interactions], the sums over the events, or None.
+      duplicates: Number of further events of the same user and item, which are one pair.
       events: int64 [events], the place of the pair of each event in `matrix.indices`, user by user, the latest event of
         a user last; None if there is no order.
       event_times: float64 [events], or None unless pairs repeat and there are times.
@@ -69,8 +69,7 @@ class Interactions:
     item_ids: Any = None
     times: Any = None
     weights: Any = None
-    duplicates: int = 0
-    below_rating: int = 0
+    duplicates: int = dataclasses.field(default=0, init=False)
     events: Any = dataclasses.field(default=None, init=False)
     event_times: Any = dataclasses.field(default=None, init=False)
     event_weights: Any = dataclasses.field(default=None, init=False)
@@ -127,7 +126,7 @@ class Interactions:
         return np.bincount(self.matrix.indices, minlength=self.num_items)
 
     def __str__(self) -> str:
-        """Returns the counts, and what a reader merged or dropped."""
+        """Returns the counts."""
         counts = [counted(self.num_users, "user"), counted(self.num_items, "item")]
         density = 100 * self.num_interactions / max(self.num_users * self.num_items, 1)
         counts.append(f"{counted(self.num_interactions, 'interaction')} (density {density:.3g}%)")
@@ -136,7 +135,6 @@ class Interactions:
             (int((self.items_per_user == 0).sum()), "user", "without items"),
             (int((self.users_per_item == 0).sum()), "item", "without users"),
             (self.duplicates, "duplicate", "merged"),
-            (self.below_rating, "interaction", "dropped because of a low rating"),
         ):
             notes += [f"{counted(number, singular)} {what}"] if number else []
         return "; ".join(notes)
@@ -261,7 +259,7 @@ class Interactions:
         """Checks that the events have an order, or times; `name` is that of the interactions in the message."""
         if (self.times if times else self.events) is None:
             expected = "have times" if times else "have an order"
-            way_out = "read it with `from_dataframe(..., time=...)`" + " or `read_lists`" * (not times)
+            way_out = "read it with `from_dataframe(..., time=...)`" + " or `read_interactions`" * (not times)
             raise ValueError(f"`{name}` must {expected} for `{needed_by}`, got none: {way_out}.")
 
     @functools.cached_property
@@ -321,54 +319,44 @@ class Interactions:
         ordered = self.events is not None and other.events is not None
         return from_pairs(users, items, self.user_ids, self.item_ids, *values, ordered=ordered)
 
-    def renumbered(self, user_ids: np.ndarray, item_ids: np.ndarray) -> Interactions:
-        """Returns the interactions with other users and items in another order, which must include the own ones."""
-        users, items, *values = self.event_table()
-        users = indices_of("user", user_ids, self.user_ids.tolist())[users]
-        items = indices_of("item", item_ids, self.item_ids.tolist())[items]
-        return from_pairs(users, items, user_ids, item_ids, *values, ordered=self.events is not None)
-
-    def decayed(self, half_life: float) -> Interactions:
-        """Returns the interactions with weights that decay with their age.
+    def renumbered(self, user_ids: Any, item_ids: Any) -> Interactions:
+        """Returns the interactions with further users and items, or in another order.
 
         Args:
-          half_life: The age at which a weight is halved, > 0, in the unit of the times, which is seconds for
-            timestamps. The latest interaction has age 0.
+          user_ids: The ids of all users, which include the own ones.
+          item_ids: The same for items.
 
         Returns:
-          The interactions; the weights of their events are multiplied by 0.5 ** (age / half_life). Without weights, a
-          pair has the weight of its latest event, which its events share.
+          The interactions, with the numbers of these ids.
 
         Raises:
-          ValueError: If there are no times, or `half_life` is out of range.
+          ValueError: If an own id is missing, or an id is twice.
+
+        Example:
+          >>> from tfr_smooth import recommendation
+          >>> interactions = recommendation.Interactions([[1, 0]], item_ids=["up", "heat"])
+          >>> interactions.renumbered([0], ["alien", "heat", "up"]).matrix.toarray().tolist()
+          [[0.0, 0.0, 1.0]]
         """
-        half_life = _arguments.real("half_life", half_life, above=0.0)
-        self.check_order("interactions", "decayed", times=True)
-        users, items, times, weights = self.event_table()
-        factors = 0.5 ** ((self.times.max(initial=-np.inf) - times) / half_life)
-        least = np.finfo(np.float32).tiny
-        decayed = np.maximum(factors if weights is None else weights * factors, least)
-        if weights is None:
-            shares = merged(np.maximum, self.events, decayed) / merged(np.add, self.events, decayed)
-            decayed = np.maximum(decayed * shares[self.events], least)
-        counts: dict[str, Any] = {"duplicates": self.duplicates, "below_rating": self.below_rating}
-        return from_pairs(users, items, self.user_ids, self.item_ids, times, decayed, **counts)
+        ids = checked_ids("user_ids", user_ids, None), checked_ids("item_ids", item_ids, None)
+        users, items, *values = self.event_table()
+        users = indices_of("user", ids[0], self.user_ids.tolist())[users]
+        items = indices_of("item", ids[1], self.item_ids.tolist())[items]
+        return from_pairs(users, items, *ids, *values, ordered=self.events is not None)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the content as arrays of integers and numbers, as `from_arrays` takes them."""
         _, items, times, weights = self.event_table()
         arrays = {"items": items, "indptr": self._in_order.indptr.astype(np.int64)}
-        arrays |= {"ordered": np.array(self.events is not None)}
+        arrays["ordered"] = np.array(self.events is not None)
         arrays |= {name: values for name, values in (("times", times), ("weights", weights)) if values is not None}
-        for name in ("user_ids", "item_ids"):
-            arrays |= ids_to_arrays(name, getattr(self, name))
-        return arrays
+        return arrays | {name: ids_to_array(getattr(self, name)) for name in ("user_ids", "item_ids")}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
         """Returns the interactions of `arrays`; raises a `ValueError` if these do not fit together."""
         items, indptr = arrays["items"], arrays["indptr"]
-        ids = {name: ids_from_arrays(name, arrays) for name in ("user_ids", "item_ids")}
+        ids = {name: ids_from_array(arrays[name]) for name in ("user_ids", "item_ids")}
         shape = len(ids["user_ids"]), len(ids["item_ids"])
         sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=shape).check_format()
         if indptr[-1] != len(items):
@@ -415,7 +403,6 @@ def from_pairs(
     weights: Any = None,
     *,
     ordered: bool = False,
-    **counts: int,
 ) -> Interactions:
     """Returns the interactions of pairs of numbers, some of which may be repeated.
 
@@ -426,7 +413,7 @@ def from_pairs(
     keys, places = np.unique(users * len(item_ids) + items, return_inverse=True)
     rows, columns = np.divmod(keys, max(len(item_ids), 1))
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"duplicates": len(places) - len(keys)}
     order = np.lexsort([users] if times is None else [times, users])
     is_ordered = ordered or times is not None
     if is_ordered:
@@ -439,7 +426,7 @@ def from_pairs(
                 fields[f"event_{name}"] = numbers[order]
     shape = len(user_ids), len(item_ids)
     matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
-    interactions = Interactions(matrix, user_ids, item_ids, **counts)
+    interactions = Interactions(matrix, user_ids, item_ids)
     vars(interactions).update(fields)  # which are checked, and in the order of the matrix
     return interactions
 
@@ -447,3 +434,32 @@ def from_pairs(
 def counted(number: int, noun: str) -> str:
     """Returns a count with its noun: "1 user", "2,000 users"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def merged(merge: np.ufunc, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns the sum or maximum of the values of each place, float64 [pairs]."""
+    results = np.full(places.max(initial=-1) + 1, 0.0 if merge is np.add else -np.inf)
+    merge.at(results, places, values)
+    return results
+
+
+def checked_numbers(name: str, values: Any, count: int, what: str = "interaction") -> np.ndarray:
+    """Returns times, or weights > 0, as float64."""
+    is_weight = name.endswith("weights")
+    expected = f"{count} finite numbers{' > 0' * is_weight}, one per {what}"
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must be {expected}, got {checks.shown(values)}.") from None
+    if numbers.shape != (count,):
+        raise ValueError(f"`{name}` must be {expected}, got the shape {numbers.shape}.")
+    if len(wrong := wrong_numbers(numbers, is_weight)):
+        raise ValueError(f"`{name}` must be {expected}, got {numbers[wrong[0]]:g} at place {wrong[0]}.")
+    return numbers
+
+
+def wrong_numbers(numbers: np.ndarray, is_weight: bool) -> np.ndarray:
+    """Returns the places of numbers that are no times, or no weights > 0 in float32."""
+    limits = np.finfo(np.float32)
+    good = np.isfinite(numbers)
+    return np.flatnonzero(~(good & (numbers >= limits.tiny) & (numbers <= limits.max) if is_weight else good))

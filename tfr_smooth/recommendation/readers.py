@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import array
 import bisect
-from collections.abc import Iterable, Sequence
-from typing import Any
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NUMBERS, TEXTS, value_type
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.ids import plain_array
+from tfr_smooth.data.reading.ids import as_integer, plain_array, read_ids
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.data.reading.value_types import parsed_dates
-from tfr_smooth.recommendation.events import wrong_numbers
-from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
+from tfr_smooth.recommendation.ids import checked_ids, named_pair
+from tfr_smooth.recommendation.interactions import counted, from_pairs, wrong_numbers
 
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
-def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: Iterable[Any] | None = None) -> Any:
+def read_interactions(*files: FilePattern) -> Any:
     r"""Reads files with one line per user: `user item item ...`, the form of LightGCN's data sets and of sequences.
 
     Fields are separated by spaces or tabs. A user may have several lines, or a line without items. Empty lines are
@@ -35,16 +36,15 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
     Args:
       *files: The parts of a data set, such as a training and a test file, which share the numbers of users and items.
         Each is a path, a pattern or a list of these; files may be compressed, as for `data.read_letor`.
-      users: The ids of all users, in the order of their numbers. None: the ids in the files, ascending.
-      items: The ids of all items, in the order of their numbers. None: the ids in the files, ascending.
 
     Returns:
-      The interactions, or a tuple of those of each part. A part contains the users and items of all parts.
+      The interactions, or a tuple of those of each part. A part contains the users and items of all parts, in ascending
+      order of the ids.
 
     Raises:
-      ValueError: If a file has no pairs or is malformed, an id is not in `users` or `items`, or a pair is in two parts
-        (`path:line: problem`); or if all lines of a part have 3 fields or all have 4, and users have several lines, as
-        in files of `user item rating timestamp`.
+      ValueError: If a file has no pairs or is malformed, or a pair is in two parts (`path:line: problem`); or if all
+        lines of a part have 3 fields or all have 4, and users have several lines, as in files of `user item rating
+        timestamp`.
 
     Linear time; memory is that of the interactions.
 
@@ -53,7 +53,7 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
       >>> from tfr_smooth import recommendation
       >>> folder = pathlib.Path(tempfile.mkdtemp())
       >>> _ = (folder / "train.txt").write_text("0 10 12\n1 10\n"), (folder / "test.txt").write_text("0 11\n")
-      >>> train, test = recommendation.read_lists(folder / "train.txt", folder / "test.txt")
+      >>> train, test = recommendation.read_interactions(folder / "train.txt", folder / "test.txt")
       >>> print(train)
       2 users, 3 items, 3 interactions (density 50%); 1 item without users
       >>> test.item_ids[test.matrix.indices].tolist()
@@ -61,20 +61,15 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
     """
     if not files:
         raise ValueError("`files` must contain at least one file, got none.")
-    tables = IdTable("users", users, from_text=True), IdTable("items", items, from_text=True)
-    return joined([_file_pairs(expand_paths(part, "files"), *tables) for part in files], *tables)
+    return _joined([_file_events(expand_paths(part, "files")) for part in files])
 
 
 def from_dataframe(
     *frames: Any,
     user: str,
     item: str,
-    rating: str | None = None,
     time: str | None = None,
     weight: str | None = None,
-    least_rating: float | None = None,
-    users: Iterable[Any] | None = None,
-    items: Iterable[Any] | None = None,
 ) -> Any:
     """Returns the interactions of DataFrames with one row per event.
 
@@ -87,20 +82,16 @@ def from_dataframe(
       user: The column of the users' ids: whole numbers of any type, text or dates. Ids become integers if all are
         numbers of 64 bits, in all frames; otherwise, they are text.
       item: The column of the items' ids, in the same form.
-      rating: The column of ratings, used only with `least_rating`.
       time: The column of times, numbers or dates, also in text as in ISO 8601. Equal times are in the order of the
         rows. None: no times, and no order.
       weight: The column of weights > 0; see `Interactions`. None: no weights.
-      least_rating: The lowest rating of an interaction; pairs with a lower one are dropped. None keeps all pairs.
-      users: As for `read_lists`.
-      items: As for `read_lists`.
 
     Returns:
-      The interactions, or a tuple of those of each part.
+      The interactions, or a tuple of those of each part, as from `read_interactions`.
 
     Raises:
-      ValueError: If a column is missing or has invalid values, a frame has no pairs, an id is not in `users` or
-        `items`, or a pair is in two parts. The message names the frame and the row.
+      ValueError: If a column is missing or has invalid values, a frame has no pairs, or a pair is in two parts. The
+        message names the frame and the row.
 
     Example:
       >>> import pandas as pd
@@ -111,23 +102,71 @@ def from_dataframe(
     """
     if not frames:
         raise ValueError("`frames` must contain at least one table, got none.")
-    if least_rating is not None:
-        _arguments.real("least_rating", least_rating)
-        if rating is None:
-            raise ValueError(f"`least_rating` must be None without `rating`, got {least_rating:g}.")
-    tables = IdTable("users", users, from_text=False), IdTable("items", items, from_text=False)
-    sources = []
-    for number, frame in enumerate(frames):
-        name = "frame" if len(frames) == 1 else f"frame {number}"
-        columns = (user, item), rating, (time, weight)
-        sources.append(_frame_pairs(name, checks.as_arrow(of_files(frame)), *columns, least_rating, tables))
-    return joined(sources, *tables)
+    names = ["frame"] if len(frames) == 1 else [f"frame {number}" for number in range(len(frames))]
+    columns = user, item, time, weight
+    return _joined([_frame_events(name, frame, *columns) for name, frame in zip(names, frames, strict=True)])
 
 
-def _file_pairs(paths: Sequence[str], users: IdTable, items: IdTable) -> Source:
+class _Events(NamedTuple):
+    """The events of a source in their order.
+
+    Attributes:
+      name: The source, for messages.
+      users: The place of each event among the ids of users, int64 [events], and these.
+      items: The same of items.
+      times: float64 [events], or None.
+      weights: float64 [events], or None.
+      ordered: Whether the events of each user are in order of time.
+      place: Returns where an event is in the source, such as `path:line`.
+    """
+
+    name: str
+    users: tuple[np.ndarray, list[Any]]
+    items: tuple[np.ndarray, list[Any]]
+    times: np.ndarray | None
+    weights: np.ndarray | None
+    ordered: bool
+    place: Callable[[int], str]
+
+
+def _joined(sources: Sequence[_Events]) -> Any:
+    """Returns the interactions of a source, or of each of several sources, which must be disjoint."""
+    for source in sources:
+        if len(source.items[0]) == 0:
+            raise ValueError(f"{source.name}: no pairs of a user and an item")
+    user_ids, users = _numbered("users", [source.users for source in sources], sources[0].ordered)
+    item_ids, items = _numbered("items", [source.items for source in sources], sources[0].ordered)
+    keys = [of_users * len(item_ids) + of_items for of_users, of_items in zip(users, items, strict=True)]
+    unique = [np.unique(each) for each in keys]
+    for a, b in itertools.combinations(range(len(sources)), 2):
+        both = np.intersect1d(unique[a], unique[b], assume_unique=True)
+        if len(both):
+            place = sources[b].place(int(np.argmax(keys[b] == both[0])))
+            pair = named_pair(user_ids, item_ids, *divmod(int(both[0]), len(item_ids)))
+            raise ValueError(f"{place}: {pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)")
+    parts = []
+    for source, of_users, of_items in zip(sources, users, items, strict=True):
+        values = source.times, source.weights
+        parts.append(from_pairs(of_users, of_items, user_ids, item_ids, *values, ordered=source.ordered))
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _numbered(name: str, parts: Sequence[tuple[Any, list[Any]]], of_files: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Returns the ids of all parts, ascending, and their places for each event of the parts."""
+    given = [value for _, ids in parts for value in ids]
+    # All ids of files are text, also integers.
+    ids = read_ids(f"`{name}`", given, is_text=None in map(as_integer, given) if of_files else None)
+    unique, places = np.unique(ids, return_inverse=True)
+    ends = np.cumsum([len(own) for _, own in parts])
+    own_places = np.split(places, ends[:-1])
+    return checked_ids(name, unique, None), [own[events] for own, (events, _) in zip(own_places, parts, strict=True)]
+
+
+def _file_events(paths: Sequence[str]) -> _Events:
     """Reads the files of one part."""
     # Arrays of numbers: lists of Python objects would take several times the memory.
-    users_of, items_of, lines = array.array("q"), array.array("q"), array.array("q")
+    users, items, lines = array.array("q"), array.array("q"), array.array("q")
+    known: tuple[dict[str, int], dict[str, int]] = {}, {}
     starts: list[int] = []
     lengths: set[int] = set()
     num_lines = 0
@@ -136,54 +175,40 @@ def _file_pairs(paths: Sequence[str], users: IdTable, items: IdTable) -> Source:
         for number, line in numbered_lines(path):
             try:
                 fields = line.decode().split()
-                if not fields:
-                    continue
-                user = users.number(fields[0])
-                items_of.extend(map(items.number, fields[1:]))
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
-            count = len(fields) - 1
-            users_of.extend([user] * count)
-            lines.extend([number] * count)
-            lengths.add(count)
-            num_lines += 1
+            if fields:
+                user, count = known[0].setdefault(fields[0], len(known[0])), len(fields) - 1
+                items.extend(known[1].setdefault(item, len(known[1])) for item in fields[1:])
+                users.extend([user] * count)
+                lines.extend([number] * count)
+                lengths.add(count)
+                num_lines += 1
 
     def line_of(event: int) -> str:
         return f"{paths[bisect.bisect(starts, event) - 1]}:{lines[event]}"
 
-    user_numbers, item_numbers = (np.frombuffer(numbers, np.int64) for numbers in (users_of, items_of))
-    if lengths in ({2}, {3}) and num_lines > len(np.unique(user_numbers)):
+    if lengths in ({2}, {3}) and num_lines > len(known[0]):
         form = "`user item rating`" if lengths == {2} else "`user item rating timestamp`"
         way_out = "read these with `from_dataframe`, or put all items of a user on one line"
         raise ValueError(f"{paths[0]}: users have several lines, all of the form {form}: {way_out}")
-    return Source(paths[0], user_numbers, item_numbers, None, None, True, 0, line_of)
+    user_of, item_of = (np.frombuffer(each, np.int64) for each in (users, items))
+    return _Events(paths[0], (user_of, list(known[0])), (item_of, list(known[1])), None, None, True, line_of)
 
 
-def _frame_pairs(
-    name: str,
-    frame: pa.Table,
-    ids: tuple[str, str],
-    rating: str | None,
-    values: tuple[str | None, str | None],
-    least_rating: float | None,
-    tables: tuple[IdTable, IdTable],
-) -> Source:
-    """Returns the events of the rows of a DataFrame; `name` is that of the frame in messages."""
-    rows = np.arange(len(frame))
-    if least_rating is not None and rating is not None:
-        rows = np.flatnonzero(_numbers(name, frame, rating, rows) >= least_rating)
-    dropped = len(frame) - len(rows)
-    users, items = (_ids(name, frame, column, rows, table) for column, table in zip(ids, tables, strict=True))
-    time, weight = values
-    weights = None if weight is None else _numbers(name, frame, weight, rows, is_weight=True)
-    times = None
-    if time is not None:
-        exact, times = _times(name, frame, time, rows)
-        # Integers, such as nanoseconds, may be equal as float64.
-        order = np.argsort(exact, kind="stable")
-        rows, users, items, times = rows[order], users[order], items[order], times[order]
-        weights = None if weights is None else weights[order]
-    return Source(name, users, items, times, weights, False, dropped, lambda event: f"{name}, row {rows[event]}")
+def _frame_events(name: str, given: Any, user: str, item: str, time: str | None, weight: str | None) -> _Events:
+    """Returns the events of the rows of a DataFrame, in order of time; `name` is that of the frame in messages."""
+    frame = checks.as_arrow(of_files(given))
+    users, items = (_ids(*_column(name, frame, column)) for column in (user, item))
+    weights = None if weight is None else _numbers(*_column(name, frame, weight), is_weight=True)
+    if time is None:
+        return _Events(name, users, items, None, weights, False, lambda event: f"{name}, row {event}")
+    exact, times = _times(*_column(name, frame, time))
+    # Integers, such as nanoseconds, may be equal as float64.
+    order = np.argsort(exact, kind="stable")
+    users, items = ((places[order], ids) for places, ids in (users, items))
+    weights = None if weights is None else weights[order]
+    return _Events(name, users, items, times[order], weights, False, lambda event: f"{name}, row {order[event]}")
 
 
 def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
@@ -195,44 +220,38 @@ def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
     return where, values
 
 
-def _numbers(name: str, frame: pa.Table, column: str, rows: np.ndarray, *, is_weight: bool = False) -> np.ndarray:
-    """Returns the numbers of rows, integers or float64; weights are > 0."""
-    where, values = _column(name, frame, column)
+def _numbers(where: Where, values: Any, *, is_weight: bool = False) -> np.ndarray:
+    """Returns numbers, integers or float64; weights are > 0."""
     if value_type(values.type) not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {values.type}.")
     numbers = values if pa.types.is_integer(values.type) else values.cast(pa.float64())
-    numbers = numbers.to_numpy(zero_copy_only=False)[rows]
-    for place in wrong_numbers(numbers, is_weight)[:1]:
-        row = int(rows[place])
+    numbers = numbers.to_numpy(zero_copy_only=False)
+    for row in wrong_numbers(numbers, is_weight)[:1].tolist():
         checks.refuse(where, "finite numbers" + " > 0" * is_weight, values[row], row)
     return numbers
 
 
-def _times(name: str, frame: pa.Table, column: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the times of rows, exact for their order, and as float64: seconds of dates, and numbers as they are."""
-    where, values = _column(name, frame, column)
+def _times(where: Where, values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Returns times, exact for their order, and as float64: seconds of dates, and numbers as they are."""
     if value_type(values.type) in TEXTS:
         values = parsed_dates(where, values)
         checks.refuse_where(pc.is_null(values), where, "known values", values)
     if value_type(values.type) != "date":
-        numbers = _numbers(name, frame, column, rows)
+        numbers = _numbers(where, values)
         return numbers, numbers.astype(np.float64)
     # In the unit of the type: nanoseconds have no far years.
     unit = "s" if pa.types.is_date32(values.type) else values.type.unit
-    exact = values.cast(pa.timestamp(unit)).cast(pa.int64()).to_numpy(zero_copy_only=False)[rows]
+    exact = values.cast(pa.timestamp(unit)).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return exact, exact / _PER_SECOND[unit]
 
 
-def _ids(name: str, frame: pa.Table, column: str, rows: np.ndarray, table: IdTable) -> np.ndarray:
-    """Returns the numbers of the ids of rows."""
-    where, values = _column(name, frame, column)
-    values = checks.id_text(where, values) if value_type(values.type) == "date" else values
-    if value_type(values.type) not in (*NUMBERS, *TEXTS):
+def _ids(where: Where, values: Any) -> tuple[np.ndarray, list[Any]]:
+    """Returns the place of each id among different ones, and these."""
+    if value_type(values.type) not in (*NUMBERS, *TEXTS, "date"):
         raise ValueError(f"{where} must be whole numbers or text, got the type {values.type}.")
-    codes, numbers = values.take(pa.array(rows)).dictionary_encode(), []
-    for code, value in enumerate(codes.dictionary.to_pylist()):
-        try:
-            numbers.append(table.number(value))
-        except ValueError as error:
-            raise ValueError(f"{name}, row {rows[pc.index(codes.indices, code).as_py()]}: {error}") from None
-    return np.array(numbers, np.int64)[codes.indices.to_numpy()]
+    if value_type(values.type) in TEXTS:
+        checks.refuse_where(pc.equal(pc.binary_length(values), 0), where, "known values", values)
+    codes = values.dictionary_encode()
+    with contextlib.suppress(ValueError):
+        return codes.indices.to_numpy(), read_ids(str(where), codes.dictionary).tolist()
+    return codes.indices.to_numpy(), read_ids(str(where), values).tolist()  # which names the row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +12,13 @@ import tensorflow as tf
 from typing_extensions import Self
 
 from tfr_smooth import _arguments, losses
-from tfr_smooth._estimator import Estimator, digest, fitting
+from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.columns.kinds import as_columns
-from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
+from tfr_smooth.recommendation import catalog_order, evaluation, servable
 from tfr_smooth.recommendation.factors import CatalogFactors
-from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.ids import ids_after, indices_of, places_of
+from tfr_smooth.recommendation.fit_data import FitData
+from tfr_smooth.recommendation.ids import places_of
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import RecommenderTraining
 
@@ -188,53 +187,22 @@ class Recommender(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        p, plan, start = self._params, self._training(), None
-        ids, columns = [interactions.user_ids, interactions.item_ids], {}
-        by = "random" if p["history_items"] is None else "time"
-        for name, part in (("interactions", interactions), ("validation", validation)):
-            _arguments.instance(name, part, Interactions, optional=name == "validation")
-            if by == "time" and part is not None:
-                part.check_order(name, 'history_items="sequence"')
-        if init_model is not None:
-            init_model._fitted()
-            if p["propagation_layers"]:
-                raise ValueError(f"`propagation_layers` must be 0 with `init_model`, got {p['propagation_layers']}.")
-            old, columns = init_model.interactions_, init_model._columns
-            pairs = zip(("users", "items"), (old.user_ids, old.item_ids), ids, strict=True)
-            ids = [ids_after(*each) for each in pairs]
-        given = {"users": (users, user_id), "items": (items, item_id)}
-        ids, found = tables.read_all(given, ids, p["kinds"] or {}, columns)
-        train = whole = interactions.renumbered(*ids)
-        if init_model is not None:
-            before = old.renumbered(*ids)
-            train = whole = before.union(whole)
-            places = (indices_of("user", ids[0], old.user_ids), indices_of("item", ids[1], old.item_ids))
-            start = init_model.model_, *places
-        if validation is not None:
-            interactions.check_same_ids("validation", validation, "interactions")
-            validation = validation.renumbered(*ids)
-            whole = train.union(validation)
-        elif p["validation_fraction"]:
-            split = hold_out if init_model is None else functools.partial(hold_out_new, before=before)
-            train, validation = split(whole, items=p["validation_fraction"], by=by, seed=p["seed"])
-        self._check_patience(validation)
-        if validation is not None and not validation.num_interactions:
-            fraction = p["validation_fraction"]
-            raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
-        content = [each for part in (train, validation) if part is not None for each in part.arrays().values()]
-        content += [table.values for table in found.values() if table is not None]
-        content += [] if start is None else start[0].get_weights()
-        options: dict[str, Any] = {"start": start, "callbacks": callbacks, "data": digest(content)}
+        plan, data = self._training(), FitData(self._params, interactions, validation, init_model)
+        data.read_tables((users, user_id), (items, item_id))
+        data.number()
+        data.hold_out()
+        self._check_patience(data.validation)
+        encoders = plan.encoders(data.tables)
+        options: dict[str, Any] = {"start": data.start, "callbacks": callbacks, "data": data.digest()}
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
-        encoders = plan.encoders(found)
-        first = trained = plan.run(train, validation, **options)
-        if validation is not None and p["refit"]:
-            train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
-        trained.model.set_sequences(whole)
-        trained.model.set_new(train, **{what: encoder and encoder.learned for what, encoder in encoders.items()})
-        self.model_, self.interactions_ = trained.model, whole
+        first = trained = plan.run(data.train, data.validation, **options)
+        if data.validation is not None and self._params["refit"]:
+            data.train, trained = data.whole, plan.run(data.whole, None, epochs=first.epochs, **options)
+        trained.model.set_sequences(data.whole)
+        trained.model.set_new(data.train, **{what: encoder.learned for what, encoder in encoders.items()})
+        self.model_, self.interactions_ = trained.model, data.whole
         self.history_, self.best_epoch_ = first.history, first.best_epoch
-        self._columns = {what: table.columns for what, table in found.items() if table is not None}
+        self._columns = {what: table.columns for what, table in data.tables.items()}
         return self
 
     def update(self, interactions: Interactions, **options: Any) -> Self:

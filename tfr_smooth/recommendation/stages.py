@@ -14,16 +14,13 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
 from tfr_smooth.recommendation.baselines import MarkovChain
-from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
-from tfr_smooth.recommendation.best_items import BestItemsLoss
+from tfr_smooth.recommendation.batches import SequenceBatches, candidate_batches, dense_labels, user_batches
+from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
+from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, PropagatedFactors
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.propagation import PropagatedFactors
-from tfr_smooth.recommendation.sequence_batches import SequenceBatches
-from tfr_smooth.recommendation.sequences import SequenceEncoder
+from tfr_smooth.recommendation.sequences import SequenceEncoder, Transitions
 from tfr_smooth.recommendation.tables import Table, TableEncoder
-from tfr_smooth.recommendation.transitions import Transitions
 from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss.
@@ -169,24 +166,18 @@ class RecommenderTraining:
                 best_epoch = len(history.get("loss", [])) + watched.best_epoch
             for name, values in logs.items():
                 history.setdefault(name, []).extend(values)
-        if isinstance(model, PropagatedFactors):
-            return Trained(model.without_graph(), history, best_epochs, best_epoch)
-        trained = self._model(train, transitions)
-        trained.set_weights(model.get_weights())
-        return Trained(trained, history, best_epochs, best_epoch)
+        return Trained(model.without_graph(), history, best_epochs, best_epoch)
 
-    def encoders(self, tables: Mapping[str, Table | None]) -> dict[str, TableEncoder | None]:
-        """Returns new encoders of the tables of "users" and "items", which may be None."""
-        encoders: dict[str, TableEncoder | None] = {}
-        dim, seed = self._params["dim"], self._params["seed"]
-        for what, table in tables.items():
-            name = f"{what[:-1]}_encoder"
-            if table is None and self._params[name] is not None:
-                raise ValueError(f"`{what}` must be a table with `{name}`, got None.")
-            encoders[what] = None if table is None else table.encoder(name, self._params[name], dim, seed)
-        if tables["users"] is not None and self._params["history_items"] is not None:
+    def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
+        """Returns new encoders of the tables of "users" and "items", if there are any."""
+        p = self._params
+        for what in ("users", "items"):
+            if what not in tables and p[f"{what[:-1]}_encoder"] is not None:
+                raise ValueError(f"`{what}` must be a table with `{what[:-1]}_encoder`, got None.")
+        if "users" in tables and p["history_items"] is not None:
             raise ValueError("`users` must be None with `history_items`, got a table.")
-        return encoders
+        names = {what: f"{what[:-1]}_encoder" for what in tables}
+        return {what: TableEncoder(name, tables[what], p[name], p["dim"], p["seed"]) for what, name in names.items()}
 
     def _model(self, train: Interactions, transitions: MarkovChain | None) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.tables import checked_table
@@ -35,61 +34,20 @@ class Table(NamedTuple):
     columns: list[Column]
     values: np.ndarray
 
-    def encoder(self, name: str, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> TableEncoder:
-        """Returns a new encoder of these features.
 
-        Args:
-          name: The argument that the network is.
-          network: The layer of the encoded features, of which a new one with the same config is used. None for two
-            dense layers.
-          dim: The size of the vectors.
-          seed: Seed of the weights.
-
-        Raises:
-          ValueError: If the network does not return vectors of this size.
-        """
-        if network is None:
-            initial = [tf.keras.initializers.GlorotUniform(seed=2 * seed + place) for place in range(2)]
-            hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
-            network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
-        encoder = TableEncoder(self, type(network).from_config(network.get_config()), seed)
-        shape = tuple(encoder(self.values[:1]).shape)
-        if shape != (1, dim):
-            raise ValueError(f"`{name}` must return vectors [batch, {dim}], got shape {shape} for one row.")
-        return encoder
-
-
-def read_all(
-    given: Mapping[str, tuple[Any, str]],
-    ids: Sequence[np.ndarray],
-    kinds: Mapping[str, str],
-    columns: Mapping[str, Sequence[Column]],
-) -> tuple[list[np.ndarray], dict[str, Table | None]]:
-    """Returns the ids of users and items, and the features of their tables.
-
-    Args:
-      given: The tables of "users" and "items", or None, and their columns of ids.
-      ids: The ids of users and of items that the tables must have. Further ones come after them.
-      kinds: The kinds of columns that are not to be inferred.
-      columns: The columns of "users" and "items" that are known; others are inferred.
-    """
-    all_ids, found = [], dict.fromkeys(given)
-    for (what, (table, name)), known in zip(given.items(), ids, strict=True):
-        if table is None and what in columns:
-            raise ValueError(f"`{what}` must be a table as in the first `fit`, got None.")
-        if table is not None:
-            known, found[what] = _read(what, table, name, known, kinds, columns.get(what))
-        all_ids.append(known)
-    names = [column.name for table in found.values() if table is not None for column in table.columns]
-    for name in kinds:
-        _arguments.name("kinds", name, names)
-    return all_ids, found
-
-
-def _read(
+def read_table(
     what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[Column] | None
 ) -> tuple[np.ndarray, Table]:
-    """Returns the ids of a table, the known ones first, and its features in their order."""
+    """Returns the ids of a table, the known ones first, and its features in their order.
+
+    Args:
+      what: "users" or "items".
+      table: The table.
+      name: The column of ids.
+      ids: The ids that the table must have. Further ones come after them.
+      kinds: The kinds of columns that are not to be inferred.
+      columns: The columns, if they are known; otherwise, they are inferred.
+    """
     types = types_of_kinds(kinds) if columns is None else {column.name: column.reads for column in columns}
     found = checks.as_arrow(of_files(table, types))
     if name not in found.column_names or found.num_columns < 2:
@@ -111,13 +69,24 @@ class TableEncoder(EncodedScorer):
     """Maps the features of a table to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
+      name: The argument that the network is.
       table: The table.
-      network: The layer of the encoded features, [rows, width] to vectors [rows, size].
-      seed: Seed of the vectors of codes and of the order of the rows in training.
+      network: The layer of the encoded features, [rows, width] to vectors [rows, dim], of which a new one with the same
+        config is used. None for two dense layers.
+      dim: The size of the vectors.
+      seed: Seed of the weights and of the order of the rows in training.
+
+    Raises:
+      ValueError: If the network does not return vectors of this size.
     """
 
-    def __init__(self, table: Table, network: tf.keras.layers.Layer, seed: int) -> None:
+    def __init__(self, name: str, table: Table, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> None:
         super().__init__(dtype="float32")
+        if network is None:
+            initial = [tf.keras.initializers.GlorotUniform(seed=2 * seed + place) for place in range(2)]
+            hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
+            network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
+        network = type(network).from_config(network.get_config())
         layer = TableFeatures(table.columns)
         self._table, self._network, self._seed = table, network, seed
         self._config = {"normalization": "quantiles", "embeddings": layer.embeddings, "vectors": layer.vectors}
@@ -126,6 +95,9 @@ class TableEncoder(EncodedScorer):
         self.build((None, None, layer.num_features))
         if self.normalizer is not None:
             self.normalizer.learn([table.values[:, self._numbers].astype(np.float64)])
+        shape = tuple(self(table.values[:1]).shape)
+        if shape != (1, dim):
+            raise ValueError(f"`{name}` must return vectors [batch, {dim}], got shape {shape} for one row.")
 
     def build_network(self, width: int) -> None:
         """Does nothing: the network creates its weights in its first call."""

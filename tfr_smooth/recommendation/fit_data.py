@@ -1,0 +1,106 @@
+"""The data of a `Recommender.fit`: the ids, the tables, and the interactions to train on and to validate with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfr_smooth import _arguments
+from tfr_smooth._estimator import digest
+from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
+from tfr_smooth.recommendation.ids import ids_after, indices_of
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.tables import Table, read_table
+
+
+class FitData:
+    """What a `fit` knows of its data; each step adds to it.
+
+    Args:
+      params: The arguments of the recommender.
+      interactions: The interactions to learn from.
+      validation: Further interactions of the same users and items, or None.
+      old: The fitted recommender to continue from, or None.
+
+    Attributes:
+      ids: The ids of all users and of all items, those of `old` first.
+      tables: The features of those of "users" and "items" that have a table.
+      whole: All interactions, with those of `old`.
+      train: Those to train on.
+      validation: Those that select the epochs, or None.
+      start: The model to continue from, and the places of its users and items; None for a new one.
+
+    Raises:
+      ValueError: If an argument is invalid, also from the steps.
+    """
+
+    def __init__(self, params: Mapping[str, Any], interactions: Any, validation: Any, old: Any) -> None:
+        self._params, self._old, self._by = params, old, "random" if params["history_items"] is None else "time"
+        for name, part in (("interactions", interactions), ("validation", validation)):
+            _arguments.instance(name, part, Interactions, optional=name == "validation")
+            if self._by == "time" and part is not None:
+                part.check_order(name, 'history_items="sequence"')
+        if validation is not None:
+            interactions.check_same_ids("validation", validation, "interactions")
+        if old is not None:
+            old._fitted()
+            if params["propagation_layers"]:
+                expected = "`propagation_layers` must be 0 with `init_model`"
+                raise ValueError(f"{expected}, got {params['propagation_layers']}.")
+        self.whole, self.validation = interactions, validation
+        self.start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None = None
+
+    def read_tables(self, users: tuple[Any, str], items: tuple[Any, str]) -> None:
+        """Reads the ids and the features of tables, which may be None, each with the name of its column of ids."""
+        ids, columns = {"users": self.whole.user_ids, "items": self.whole.item_ids}, {}
+        if self._old is not None:
+            known, columns = self._old.interactions_, self._old._columns
+            old_ids = {"users": known.user_ids, "items": known.item_ids}
+            ids = {what: ids_after(what, old_ids[what], ids[what]) for what in ids}
+        kinds = self._params["kinds"] or {}
+        self.tables: dict[str, Table] = {}
+        for what, (table, name) in {"users": users, "items": items}.items():
+            if table is not None:
+                ids[what], self.tables[what] = read_table(what, table, name, ids[what], kinds, columns.get(what))
+            elif what in columns:
+                raise ValueError(f"`{what}` must be a table as in the first `fit`, got None.")
+        names = [column.name for table in self.tables.values() for column in table.columns]
+        for name in kinds:
+            _arguments.name("kinds", name, names)
+        self.ids = ids["users"], ids["items"]
+
+    def number(self) -> None:
+        """Numbers users and items by all ids, and adds the interactions of the recommender to continue from."""
+        self.whole = self.whole.renumbered(*self.ids)
+        if self.validation is not None:
+            self.validation = self.validation.renumbered(*self.ids)
+        if self._old is not None:
+            known = self._old.interactions_
+            places = indices_of("user", self.ids[0], known.user_ids), indices_of("item", self.ids[1], known.item_ids)
+            self.start = self._old.model_, *places
+            self._before = known.renumbered(*self.ids)
+            self.whole = self._before.union(self.whole)
+
+    def hold_out(self) -> None:
+        """Divides the interactions into those to train on and those that select the epochs, if there are any."""
+        self.train, fraction = self.whole, self._params["validation_fraction"]
+        options: dict[str, Any] = {"items": fraction, "by": self._by, "seed": self._params["seed"]}
+        if self.validation is not None:
+            self.whole = self.train.union(self.validation)
+        elif fraction and self._old is not None:
+            self.train, self.validation = hold_out_new(self.whole, before=self._before, **options)
+        elif fraction:
+            self.train, self.validation = hold_out(self.whole, **options)
+        if self.validation is not None and not self.validation.num_interactions:
+            raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
+
+    def digest(self) -> str:
+        """Returns what identifies the data, for checkpoints."""
+        content = [
+            each for part in (self.train, self.validation) if part is not None for each in part.arrays().values()
+        ]
+        content += [table.values for table in self.tables.values()]
+        return digest(content + ([] if self.start is None else self.start[0].get_weights()))
