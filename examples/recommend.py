@@ -28,7 +28,7 @@ import pandas as pd
 from absl import flags
 from command_line import errors_in_one_line, write_json
 
-from tfr_smooth import evaluation, recommendation
+from tfr_smooth import recommendation
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
@@ -108,7 +108,7 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
     from matplotlib.figure import Figure
 
     history = {name: values for name, values in recommender.history_.items() if name != "loss"}  # two different losses
-    evaluation.plot_training_curves(output / "training.png", history, best_epoch=recommender.best_epoch_)
+    pd.DataFrame(history).plot(subplots=True)[0].figure.savefig(output / "training.png")
     figure = Figure(figsize=(8.0, 3.5), layout="constrained")
     axes, width = figure.add_subplot(), 0.8 / len(measured)
     for place, (name, values) in enumerate(measured.items()):

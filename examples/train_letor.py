@@ -24,6 +24,7 @@ import startup
 # isort: split
 import estimator_flags
 import format_flags
+import pandas as pd
 from absl import flags
 from command_line import errors_in_one_line, write_json
 
@@ -91,7 +92,7 @@ def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[s
 
 def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], output: pathlib.Path) -> None:
     """Evaluates the best model and writes metrics, ranking, curves and the exported model."""
-    evaluation.plot_training_curves(output / "curves.png", ranker.history_, best_epoch=ranker.best_epoch_)
+    pd.DataFrame(ranker.history_).plot(subplots=True)[0].figure.savefig(output / "curves.png")
     measured = {}
     for part in ("valid", "test"):
         lists = list(training.score_queries(ranker.model_, parts[part].batches(_QUERIES, ids=True)))

@@ -22,7 +22,7 @@ import tfr_smooth
 from tests import helpers
 from tests.recommendation.groups import likes
 from tfr_smooth import command_line, recommendation
-from tfr_smooth.data.reading import conversion, json_lines
+from tfr_smooth.data.reading import conversion, file_formats
 
 COLUMNS = ["--query=search", "--label=click"]
 SMALL = ["--members=1", "--hidden=8", "--epochs=2", "--verbose=false", "--param", "alpha=5"]
@@ -76,7 +76,7 @@ def test_train_gives_the_flags_to_the_constructor_and_to_fit(model, folder):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_score_appends_the_scores_and_ranks_of_each_query(ending, model, folder, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 400)
+    monkeypatch.setattr(file_formats, "_BLOCK_BYTES", 400)
     monkeypatch.setattr(conversion, "BATCH_BYTES", 200)  # several parts, each of whole queries
     status, out, _ = run(capsys, "score", model, folder / "new.jsonl", tmp_path / f"out{ending}", "--names=y,place")
     assert status == 0 and out == f"Wrote {tmp_path / f'out{ending}'}\n"

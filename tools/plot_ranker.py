@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from absl import app, flags
 from figures import save_both
+from matplotlib.figure import Figure
 
-from tfr_smooth import Ranker, _files, data, evaluation
-from tfr_smooth.evaluation import calibration, training_curves
+from tfr_smooth import Ranker, _files, _plotting, data, evaluation
+from tfr_smooth.evaluation import calibration
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -55,6 +56,19 @@ def reliability(folder: pathlib.Path) -> dict[str, Any]:
     }
 
 
+def curves(history: dict[str, list[float]], best_epoch: int) -> Figure:
+    """The metrics of each epoch, with the selected one."""
+    figure = Figure(figsize=(5.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for (name, values), color in zip(history.items(), _plotting.COLORS, strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=color, marker="o", markersize=3.0, label=name)
+    axes.axvline(best_epoch, color=_plotting.GRAY, linestyle=":", zorder=1.5)
+    axes.set_title("Metrics by epoch")
+    axes.set_xlabel(f"epoch (dotted: best on validation, {best_epoch})")
+    axes.legend()
+    return figure
+
+
 def stored(name: str, compute: Any, folder: str | None) -> Any:
     """Returns the values of a file, after computing them if there is a folder of data."""
     path = IMAGES / f"{name}.json"
@@ -67,15 +81,14 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     trained = stored("training_curves", training, _TRIVAGO.value)
-    # Without the loss: two panels are too wide for a phone.
-    metrics = {name: np.array(values) for name, values in trained["history"].items() if name != "loss"}
+    metrics = {name: values for name, values in trained["history"].items() if name != "loss"}
     methods = stored("reliability", reliability, _LETOR.value)
     tables = {
         name: evaluation.Reliability(**{field: np.array(values) for field, values in fields.items()})
         for name, fields in methods.items()
     }
     for name, draw in (
-        ("training_curves", lambda: training_curves.draw(metrics, trained["best_epoch"])),
+        ("training_curves", lambda: curves(metrics, trained["best_epoch"])),
         ("reliability", lambda: calibration.draw(tables)),
     ):
         for path in save_both(IMAGES / f"{name}.png", draw):

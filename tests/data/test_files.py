@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tfr_smooth.data import from_arrays, from_table, read_files
-from tfr_smooth.data.reading import files, json_lines
+from tfr_smooth.data.reading import file_formats, files
 
 ROLES = {"query": "q", "label": "label"}
 LARGE = [2**60 + number for number in range(4)]
@@ -186,7 +186,7 @@ JSON_COLUMNS = {
 @pytest.mark.parametrize("block", [1, 1 << 23])
 @pytest.mark.parametrize("kind", JSON_COLUMNS)
 def test_json_lines_have_the_type_that_holds_all_values(kind, block, tmp_path, monkeypatch):
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(file_formats, "_BLOCK_BYTES", block)
     texts, expected = JSON_COLUMNS[kind]
     for name, part in (("a.jsonl", texts[:2]), ("b.jsonl", texts[2:])):
         rows = [f'{{"q": "{name}", "label": {row}, "x": {text}}}' for row, text in enumerate(part)]
@@ -200,7 +200,7 @@ def test_json_lines_have_the_type_that_holds_all_values(kind, block, tmp_path, m
 @pytest.mark.parametrize("block", [1, 1 << 23])
 @pytest.mark.parametrize("least", [2**63 - 1, 10**20])
 def test_integers_beyond_64_bits_of_json_lines_stay_apart(least, block, tmp_path, monkeypatch):
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(file_formats, "_BLOCK_BYTES", block)
     queries = [least + row // 2 for row in range(6)]
     rows = [f'{{"q": {query}, "label": {row % 2}, "x": {row / 2}}}' for row, query in enumerate(queries)]
     (tmp_path / "a.jsonl").write_text("\n".join(rows))
@@ -238,7 +238,7 @@ BAD_FILES = {
 @pytest.mark.parametrize("block", [1, 1 << 23])
 @pytest.mark.parametrize("kind", BAD_FILES)
 def test_errors_name_the_file_and_the_line(kind, block, tmp_path, monkeypatch):
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(file_formats, "_BLOCK_BYTES", block)
     content, message = BAD_FILES[kind]
     path = tmp_path / f"bad.{kind.partition(':')[0]}"
     path.write_text(content)

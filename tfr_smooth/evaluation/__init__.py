@@ -3,7 +3,6 @@
 from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
 from tfr_smooth.evaluation.segments import BySegment
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
-from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
     Estimate,
     ScoredQuery,
@@ -23,7 +22,6 @@ __all__ = [
     "document_names",
     "evaluate_rows",
     "plot_reliability",
-    "plot_training_curves",
     "randomization_test",
     "read_qrels",
     "read_run",

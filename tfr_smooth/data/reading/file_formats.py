@@ -1,19 +1,29 @@
-"""Paths, patterns, folders and file systems as datasets of Arrow, by the format of the files."""
+"""Paths, patterns and folders as datasets of Arrow; the types and rows of CSV and JSON lines files.
+
+The columns of CSV files are read as text. They have the first type that holds all values without loss.
+"""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import io
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import csv, fs
+import pyarrow.compute as pc
+from pyarrow import csv, fs, json
 
+from tfr_smooth.data.column_values import value_type, without
+from tfr_smooth.data.reading.checks import Where, refuse
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, file_system
-from tfr_smooth.data.reading.value_types import Reading, check_utf8
+from tfr_smooth.data.reading.value_types import LARGE, Reading, check_utf8, known_words
 
 if TYPE_CHECKING:
-    from pyarrow import dataset as arrow_dataset
+    from pyarrow import dataset as arrow_dataset  # which imports pandas if it can
 
 # By the ending of a file.
 _FORMATS = {
@@ -32,6 +42,21 @@ _CSV_ERROR = re.compile(
     r"(?:CSV input source '(?P<path>.*)': Invalid: )?CSV parse error: Row #(?P<line>\d+): (?P<why>.*)"
 )
 _CSV_UTF8 = re.compile(r"In CSV column #(?P<number>\d+): .*invalid UTF8")
+ID = pa.large_string()  # the type of ids; other text is `pa.string()`
+_SECONDS, _NANOSECONDS = pa.timestamp("s"), pa.timestamp("ns")
+# The types to try where values do not have a type; then, they are text.
+_NEXT: dict[pa.DataType, tuple[pa.DataType, ...]] = {
+    pa.null(): (pa.int64(), pa.bool_(), pa.date32(), _SECONDS, _NANOSECONDS, pa.float64()),
+    pa.int64(): (pa.float64(),),
+    LARGE: (pa.float64(),),
+    pa.date32(): (_SECONDS, _NANOSECONDS),
+    _SECONDS: (_NANOSECONDS,),
+}
+_SAMPLED = 2**6  # texts that are converted first
+_NO_NUMBER = r"^[+-]?0[\dxX]"  # leading zeros, and hexadecimal digits, which Arrow takes for numbers
+_NUMBER, _COMMA = r"^[+-]?[\d.,]+$", r"^[+-]?[\d.]*\d,\d+$"
+_BLOCK_BYTES = 8 << 20  # that are parsed at once
+_ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
 
 
 def dataset_of(source: FilePattern, format: str | None, reading: Reading) -> arrow_dataset.FileSystemDataset:
@@ -98,3 +123,184 @@ def _format_of(path: str, filesystem: fs.FileSystem) -> str:
         others = "`read_letor` reads LETOR text, and `from_table` takes what pandas reads of other files"
         raise ValueError(f"`format` must be one of {FORMATS} for {path}, got None; {others}.")
     return _FORMATS[ending[1:]]
+
+
+class WiderError(Exception):
+    """Values need other types than those before; its argument is the types by column."""
+
+
+def csv_types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str, pa.DataType]:
+    """Returns the columns of all files and folders, those of files with the first type to try; text, if it is given."""
+    types = {field.name: field.type for field in files.schema}
+    for fragment in files.get_fragments():
+        names = fragment.physical_schema.names
+        types.update((name, pa.string() if name in reading.types else pa.null()) for name in names)
+    return types
+
+
+def csv_converted(
+    table: pa.Table, types: dict[str, pa.DataType], reading: Reading, where: Callable[[str], Where]
+) -> pa.Table:
+    """Returns a table of text in the given types.
+
+    Args:
+      table: The table. Columns of another type than text are left as they are.
+      types: The types by column.
+      reading: How the values are written.
+      where: Describes a column by its name, for messages.
+
+    Raises:
+      WiderError: If values do not have the type of their column.
+      ValueError: If a column has numbers with decimal commas.
+    """
+    columns, wider = {}, {}
+    for name, texts in zip(table.column_names, table.columns, strict=True):
+        columns[name] = _of_text(texts, types[name], reading) if pa.types.is_string(texts.type) else texts
+        if columns[name] is None:
+            wider[name] = _wider(texts, types[name], reading)
+        elif pa.types.is_string(types[name]) and name not in reading.types and reading.decimal == ".":
+            _check_commas(where(name), texts)
+    if wider:
+        raise WiderError(wider)
+    return pa.table(columns)
+
+
+def _wider(texts: Any, kind: pa.DataType, reading: Reading) -> pa.DataType:
+    """Returns the next type that holds the values; float64 only if it has all digits of integers."""
+    known = known_words(texts, reading.nulls)
+    whole, large = (pc.match_substring_regex(known, pattern) for pattern in (r"^[+-]?\d{1,75}$", r"^[+-]?\d{17,}$"))
+    if pc.any(large).as_py() and pc.all(whole).as_py() and kind not in (pa.float64(), LARGE):
+        return next((kind for kind in (pa.int64(), LARGE) if _of_text(texts, kind, reading) is not None), pa.string())
+    parts = (texts[:_SAMPLED], texts)  # Arrow looks at all values, also after one that it cannot convert.
+    others = _NEXT.get(kind, ())
+    fits = (other for other in others if all(_of_text(part, other, reading) is not None for part in parts))
+    return next(fits, pa.string())
+
+
+def _of_text(texts: Any, kind: pa.DataType, reading: Reading) -> Any:
+    """Returns the values of texts; None if they do not have this type, or if it would lose digits."""
+    if pa.types.is_string(kind):
+        return texts
+    if kind == ID:
+        trimmed = pc.utf8_trim_whitespace(texts)
+        return without(trimmed, pc.equal(trimmed, ""))
+    known = known_words(texts, reading.nulls, reading.decimal if kind == pa.float64() else ".")
+    if kind in (pa.int64(), pa.float64(), LARGE) and pc.any(pc.match_substring_regex(known, _NO_NUMBER)).as_py():
+        return None
+    try:
+        return known.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # Nothing can be cast to the type of missing values.
+        return pa.nulls(len(known)) if kind == pa.null() and known.null_count == len(known) else None
+
+
+def _check_commas(where: Where, texts: Any) -> None:
+    """Refuses a column of numbers some of which have decimal commas."""
+    known = known_words(texts)
+    row = pc.index(pc.match_substring_regex(known, _COMMA), True).as_py()
+    has_points = pc.any(pc.match_substring_regex(known, r",\d+\.")).as_py()  # commas separate thousands
+    if row >= 0 and not has_points and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py():
+        hint = "numbers with decimal points (pass decimal=',' if these are decimals, or the type 'text' in `types`)"
+        refuse(where, hint, texts[row], row)
+
+
+def json_types(files: Any, encoding: str) -> dict[str, pa.DataType]:
+    """Returns the types of the columns of all files that hold the values of each. All texts are text, also dates.
+
+    Args:
+      files: A dataset of Arrow.
+      encoding: The encoding of the files.
+
+    Raises:
+      ValueError: If a line is no object, or a column has values of several types (`path:line: problem`).
+    """
+    known: dict[str, pa.DataType] = {}
+    for path in files.files:
+        for line, table in _json_blocks(files.filesystem, path, None, encoding):
+            for field in table.schema:
+                field = field.with_type(_text_for_dates(field.type))
+                known[field.name] = _common(f"{path}:{line}", field, known.get(field.name, field.type))
+    return known
+
+
+def json_tables(files: Any, path: str, known: Mapping[str, pa.DataType], encoding: str) -> Iterator[pa.Table]:
+    """Yields the rows of a file.
+
+    Args:
+      files: A dataset of Arrow.
+      path: One of its files.
+      known: The columns to read and their types.
+      encoding: The encoding of the file.
+
+    Raises:
+      ValueError: If a line is no object of these types (`path:line: problem`).
+    """
+    for _, table in _json_blocks(files.filesystem, path, pa.schema(known), encoding):
+        yield table.select([*known])
+
+
+def _text_for_dates(kind: pa.DataType) -> pa.DataType:
+    """Returns the type of text for dates, which Arrow infers from text."""
+    if value_type(kind) == "set":
+        return pa.list_(_text_for_dates(kind.value_type))
+    return pa.string() if value_type(kind) == "date" else kind
+
+
+def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
+    """Returns the type that holds values of two types."""
+    try:
+        both = [pa.schema([field]), pa.schema([(field.name, before)])]
+        return pa.unify_schemas(both, promote_options="permissive").field(field.name).type
+    except pa.ArrowTypeError:
+        expected = f"column {field.name!r} must have values of one type"
+        raise ValueError(f"{place}: {expected}, got {field.type} in the rows from here on, {before} before") from None
+
+
+def _json_blocks(filesystem: Any, path: str, schema: pa.Schema | None, encoding: str) -> Iterator[tuple[int, pa.Table]]:
+    """Yields rows with the number of their first line, counted from 1."""
+    with io.BufferedReader(filesystem.open_input_stream(path)) as file:
+        for first, content in _blocks(file, encoding):
+            rows = content.lstrip()
+            if not rows:
+                continue
+            first, content = first + content[: -len(rows)].count(b"\n"), rows
+            check_utf8(content, path, first)
+            try:
+                yield first, _inferred(content) if schema is None else _parsed(content, schema)
+            except pa.ArrowInvalid as error:
+                lines = [number for number, line in enumerate(content.splitlines(), first) if line.strip()]
+                row = _ROW.search(str(error))
+                place = lines[min(int(row[1]), len(lines) - 1)] if row else lines[0]
+                why = _ROW.sub("", str(error)).replace("Column() changed from object to", "expected an object, got an")
+                raise ValueError(f"{path}:{place}: {why}") from None
+
+
+def _blocks(file: io.BufferedReader, encoding: str) -> Iterator[tuple[int, bytes]]:
+    """Yields blocks of whole lines in UTF-8, and the number of their first line."""
+    number, is_utf8 = 1, codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+    source: Any = file if is_utf8 else io.TextIOWrapper(file, encoding, newline="")
+    while block := source.read(_BLOCK_BYTES):
+        block += source.readline()
+        content = (block if is_utf8 else block.encode()).removeprefix(codecs.BOM_UTF8 if number == 1 else b"")
+        yield number, content
+        number += content.count(b"\n")
+
+
+def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Returns the columns of a schema, or all with the types that Arrow infers."""
+    once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer")
+    return json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
+
+
+def _inferred(content: bytes) -> pa.Table:
+    """Returns all columns. Arrow takes integers beyond 64 bits for numbers with a fraction, which lose digits."""
+    table = _parsed(content, None)
+    for place, field in enumerate(table.schema):
+        is_list = value_type(field.type) == "set"
+        if pa.types.is_floating(field.type.value_type if is_list else field.type):
+            numbers = pc.list_flatten(table[place]) if is_list else table[place]
+            if (pc.max(pc.abs(numbers)).as_py() or 0.0) >= 2.0**63:
+                with contextlib.suppress(pa.ArrowInvalid):  # a value has a fraction
+                    exact = _parsed(content, pa.schema([(field.name, pa.list_(LARGE) if is_list else LARGE)]))
+                    table = table.set_column(place, field.name, exact[field.name])
+    return table

@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import checks, csv_types, json_lines
+from tfr_smooth.data.reading import checks, file_formats
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
 from tfr_smooth.data.reading.file_formats import FORMATS, dataset_of, described
@@ -206,7 +206,7 @@ def _opened(
         ids = (chosen.query, chosen.document_id)
     source = _Source(files, types, reading, chosen, stack)
     if source.is_csv:
-        types.update((name, csv_types.ID) for name in ids if name in types)
+        types.update((name, file_formats.ID) for name in ids if name in types)
     return source
 
 
@@ -216,7 +216,7 @@ def _repeated(source: _Source, read: Callable[[bool], T]) -> T:
     while True:
         try:
             return read(together)
-        except csv_types.WiderError as error:
+        except file_formats.WiderError as error:
             source.types.update(error.args[0])
         except _NotTogetherError as error:
             _check_memory(source.files, *error.args)
@@ -238,9 +238,9 @@ def _check_memory(files: arrow_dataset.FileSystemDataset, query: str, query_id: 
 def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str, pa.DataType]:
     """Returns the types of the columns of all files that hold the values of each; in CSV files, the first to try."""
     if files.format.default_extname == "csv":
-        return csv_types.initial(files, reading)
+        return file_formats.csv_types(files, reading)
     if files.format.default_extname == "json":
-        return json_lines.types(files, reading.encoding)
+        return file_formats.json_types(files, reading.encoding)
     schema = files.schema
     for fragment in files.get_fragments():
         try:
@@ -267,7 +267,7 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
         try:
             if files.format.default_extname == "json":
                 kinds = {name: types[name] for name in columns}
-                tables = json_lines.tables(files, fragment.path, kinds, reading.encoding)
+                tables = file_formats.json_tables(files, fragment.path, kinds, reading.encoding)
             else:
                 names = set(fragment.physical_schema.names)
                 kinds = {name: pa.string() if source.is_csv and name in names else kind for name, kind in types.items()}
@@ -275,7 +275,7 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
                 tables = (pa.Table.from_batches([batch]) for batch in batches if len(batch))
             for table in tables:
                 where = functools.partial(_where, fragment.path, first_row)
-                table = csv_types.converted(table, types, reading, where) if source.is_csv else table
+                table = file_formats.csv_converted(table, types, reading, where) if source.is_csv else table
                 table = reading.typed(table, where)
                 yield table if roles is None else checks.checked(table, roles, stack=stack, where=where, part=True)
                 first_row += len(table)
