@@ -12,38 +12,20 @@ ARGS ?=
 JOBS ?= 2
 # The tests to run. Tests that only `make test-all` runs are marked slow.
 MARKS ?= not slow
-# On the stack latest, these run first, then the others in new processes: graphs that TensorFlow traces and XLA compiles
-# stay in memory until the process ends.
+# On the stack latest, `make test-all` runs these first, then the others in new processes: graphs that TensorFlow traces
+# and XLA compiles stay in memory until the process ends.
 FIRST = tests/rankings tests/measures tests/losses tests/metrics
-# On the stack ranking: what depends on TF-Ranking or on the version of Keras. The fast tests there are one of each kind:
-# fit, save and restore, resume, export.
-KERAS_2 = tests/tf_ranking tests/serving/test_ranker_export.py tests/serving/test_tf_ranking_models.py \
-	tests/serving/test_table_export.py::test_every_signature_returns_the_scores_of_the_model \
-	tests/training/test_mixed_precision.py tests/ranker/test_later_fits.py \
-	tests/training/test_resuming.py tests/training/test_validation.py \
-	tests/metrics/test_properties.py::test_fit_evaluate_and_a_restored_keras_file_report_the_metric \
-	tests/metrics/test_properties.py::test_the_result_is_the_weighted_mean_over_lists_of_all_batches \
-	tests/losses/test_keras_contract.py tests/project/test_api_reference.py tests/project/test_docs.py \
-	tests/test_keras_ranking.py tests/losses/test_keras_users.py \
-	tests/models/test_list_layers.py::test_configs_create_the_same_layer \
-	tests/models/test_list_layers.py::test_models_are_saved_exported_and_traced tests/models/test_feed_forward.py \
-	tests/models/test_normalization.py tests/models/test_position_bias.py tests/columns/test_table_features.py \
-	tests/ranker/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict \
-	tests/ranker/test_ranker.py::test_files_and_pickles_restore_the_ranker \
-	tests/recommendation/test_export.py::test_exports_answer_as_recommend_does \
-	tests/recommendation/test_recommender.py::test_training_resumes_bit_for_bit \
+# On the stack ranking: what depends on the version of Keras or on TF-Ranking. `make test-all` runs all of it, `make test`
+# the tests marked keras_2, one of each kind: compile, fit, save and restore, resume, export.
+KERAS_2 = tests/tf_ranking tests/losses/test_keras_contract.py tests/losses/test_keras_users.py \
+	tests/metrics/test_properties.py tests/models tests/training tests/serving tests/columns \
+	tests/ranker/test_ranker.py tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
+	tests/project tests/test_extras.py tests/test_keras_ranking.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
-KERAS_2_ALL = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
-	tests/losses/test_keras_contract.py \
-	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
-	tests/losses/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
-	tests/project/test_api_reference.py tests/project/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
-	tests/losses/test_keras_users.py tests/models tests/project/test_notebooks.py tests/ranker/test_ranker.py \
-	tests/ranker/test_ranker_labels.py tests/columns \
-	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
-	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
-PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
-PARTS_ranking = "$(if $(filter not,$(firstword $(MARKS))),$(KERAS_2),$(KERAS_2_ALL))"
+FAST = $(filter not,$(firstword $(MARKS)))
+PARTS_latest = $(if $(FAST),,"$(FIRST)" "$(FIRST:%=--ignore=%)")
+PARTS_ranking = "$(KERAS_2)"
+MARKS_ranking = $(if $(FAST),keras_2 and )
 BAZEL_TESTS ?= //...
 VERSION ?=
 # Those of the packages that the wheel is checked with. The lowest ones need Python 3.10 or 3.11.
@@ -95,7 +77,7 @@ test-latest test-ranking test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
 test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
 	@for part in $(or $(if $(ARGS),,$(PARTS_$*)),""); do \
-	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
+	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(if $(ARGS),,$(MARKS_$*))$(MARKS)' $$part $(ARGS)) || exit 1; \
 	done
 
 # By environment variables instead of a pytest plugin, so that imports and the programs of the tests count, too.

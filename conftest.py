@@ -39,6 +39,9 @@ SLOW_EXAMPLES = {
     "training.warm_start.WarmStart",
 }
 
+# Their tests run on Keras 2, too.
+KERAS_2 = ("tests/tf_ranking", "tfr_smooth/tf_ranking", "tfr_smooth/losses", "tfr_smooth/metrics")
+
 PEAKS = pytest.StashKey[dict[str, float]]()
 
 
@@ -73,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.DoctestItem) and item.name.removeprefix("tfr_smooth.") in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(KERAS_2):
+            item.add_marker(pytest.mark.keras_2)
 
 
 def pytest_collection_finish() -> None:

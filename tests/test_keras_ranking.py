@@ -8,6 +8,8 @@ from tests import helpers
 from tfr_smooth import keras_ranking as tfr
 from tfr_smooth import losses, metrics, models
 
+pytestmark = pytest.mark.keras_2
+
 LABELS, SCORES = helpers.a_batch()
 
 

@@ -215,6 +215,7 @@ def test_vectors_of_the_list_are_repeated():
 
 @pytest.mark.parametrize("stacked", [False, True])
 @pytest.mark.parametrize("copied", ["file", "config", "deepcopy"])
+@pytest.mark.keras_2
 def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
     if stacked:
         model = table_scorer([PRICE, Number(name="2")], stacked=True)
@@ -235,6 +236,7 @@ def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
     assert again.query_columns == model.query_columns and again.table_features.columns == model.table_features.columns
 
 
+@pytest.mark.keras_2
 def test_a_model_of_raw_columns_is_trained():
     random = np.random.RandomState(0)
     frame = pd.DataFrame({"x": random.randn(160), "kind": random.choice(["good", "bad"], 160)}).mask(

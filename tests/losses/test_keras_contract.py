@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import a_batch, checks, value_and_gradient
+from tests.helpers import a_batch, check_run, checks, value_and_gradient
 from tests.helpers.modes import SAMPLE, quick_or_slow
-from tfr_smooth import losses, measures, metrics, rankings
+from tfr_smooth import _keras, losses, measures, metrics, rankings
+
+pytestmark = pytest.mark.keras_2
 
 LABELS = np.array([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 3.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
 SCORES = np.array([[0.3, 1.2, -0.4, 0.1], [0.7, 0.1, -0.2, 0.5], [1.0, 2.0, 3.0, 4.0]], np.float32)
@@ -198,3 +200,13 @@ def refuse(monkeypatch, tensor, method):
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(tensor, method, checked)
+
+
+@pytest.mark.slow
+def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
+    found = dict(line.split(": ", 1) for line in check_run("tests/losses/own_loop.py").splitlines())
+    if _keras.IS_KERAS_3:
+        assert found["sum_over_batch_size"] == "right"
+    else:
+        assert "tf.keras.losses.Reduction" in found["sum_over_batch_size"]
+    assert found["sum"] == found["none"] == "right"

@@ -8,6 +8,8 @@ from tests import helpers
 from tests.helpers import modes
 from tfr_smooth import _keras, losses, metrics, models
 
+pytestmark = pytest.mark.keras_2
+
 FEATURES = 3
 
 

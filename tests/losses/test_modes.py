@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers
 from tests.helpers import modes
 from tests.helpers.facts import RELAXATIONS
 from tests.helpers.modes import quick_or_slow
-from tfr_smooth import _keras, losses, measures, metrics, rankings
+from tfr_smooth import losses, measures, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
 few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
@@ -251,16 +250,6 @@ def test_ties_of_any_score_are_ties_in_every_mode(name, score):
         np.testing.assert_allclose(value, near, rtol=5e-6, err_msg=mode)  # sums of 8,450 pairs
         np.testing.assert_allclose(gradient, results["eager"][1], rtol=1e-4, atol=1e-8, err_msg=mode)
         assert np.abs(gradient).max() > 0.0, mode
-
-
-@pytest.mark.slow
-def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
-    found = dict(line.split(": ", 1) for line in helpers.check_run("tests/losses/own_loop.py").splitlines())
-    if _keras.IS_KERAS_3:
-        assert found["sum_over_batch_size"] == "right"
-    else:
-        assert "tf.keras.losses.Reduction" in found["sum_over_batch_size"]
-    assert found["sum"] == found["none"] == "right"
 
 
 def test_losses_with_different_hyperparameters_share_programs(monkeypatch):

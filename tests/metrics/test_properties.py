@@ -99,6 +99,7 @@ def test_a_smooth_metric_is_one_minus_its_loss(name):
 
 
 @pytest.mark.parametrize("name", COVERING)
+@pytest.mark.keras_2
 def test_the_result_is_the_weighted_mean_over_lists_of_all_batches(name):
     labels, scores = a_batch(batch=6, length=6)
     metric = get(name)
@@ -195,6 +196,7 @@ def test_graphs_compute_the_same(name, mode):
 
 
 @pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
+@pytest.mark.keras_2
 def test_fit_evaluate_and_a_restored_keras_file_report_the_metric(name, tmp_path):
     labels, scores = a_batch(batch=8, length=6)
     features = np.stack([scores, -scores], axis=-1)

@@ -59,6 +59,7 @@ def forward_pass(scorer, features):
 
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("hidden", ["linear", [8], [8, 3], "B64"])
+@pytest.mark.keras_2
 def test_scores_equal_the_documented_network(hidden, batch_norm):
     scorer = a_scorer(hidden=hidden, batch_norm=batch_norm)
     features, _ = a_batch()
@@ -247,6 +248,7 @@ def test_training_on_a_letor_file_improves_loss_and_ndcg(letor, list_size):
 
 
 @pytest.mark.parametrize("name", ["smoothi_ndcg", "SmoothINDCGLoss", "tfr_smooth>SmoothINDCGLoss"])
+@pytest.mark.keras_2
 def test_a_loss_is_found_by_name(name):
     scorer = models.FeedForwardScorer(hidden=[2])
     for given in (name, [name]):
@@ -258,6 +260,7 @@ def test_a_loss_is_found_by_name(name):
 @pytest.mark.parametrize(
     "structure", [list, *(pytest.param(of, marks=pytest.mark.slow) for of in (tuple, lambda found: [found]))]
 )
+@pytest.mark.keras_2
 def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
     scorer = models.FeedForwardScorer(hidden=[2])
     given = structure(["ndcg", "softsort_map", "ERRMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
@@ -297,6 +300,7 @@ def test_labels_of_arrays_are_checked_for_nan_and_for_padding_by_zeros():
         model.fit(features, y=labels, verbose=0)
 
 
+@pytest.mark.keras_2
 def test_the_names_in_a_keras_file_are_stable(tmp_path):
     """Files of earlier versions can be loaded only while these names stay the same."""
     scorer = a_scorer(hidden=[8], normalization="standardize", name="mine")
@@ -318,6 +322,7 @@ def test_the_names_in_a_keras_file_are_stable(tmp_path):
     assert set(names) == expected | {f"{normalizer}/vars/{i}" for i in range(3)}
 
 
+@pytest.mark.keras_2
 def test_an_unbuilt_model_is_restored_unbuilt():
     scorer, other = (models.FeedForwardScorer(hidden=[8]) for _ in range(2))
     other.build_from_config(scorer.get_build_config())

@@ -222,6 +222,7 @@ def test_arguments_of_a_tower_reach_its_layers():
 
 
 @pytest.mark.parametrize("with_activation", [tf.nn.gelu, "relu", None])
+@pytest.mark.keras_2
 def test_configs_create_the_same_layer(with_activation):
     if with_activation is tf.nn.gelu:
         with_activation = tf.keras.activations.gelu
@@ -294,6 +295,7 @@ def test_nan_at_padding_reaches_no_gradient_of_a_model_in_training():
 @pytest.mark.parametrize(
     "form", ["keras", *(pytest.param(form, marks=pytest.mark.slow) for form in ("saved_model", "xla"))]
 )
+@pytest.mark.keras_2
 def test_models_are_saved_exported_and_traced(form, tmp_path):
     model, inputs = functional(), model_inputs()
     if form == "keras":

@@ -241,6 +241,7 @@ class _BuiltByKeras(tf.keras.Model):
         return self.scorer(self.normalizer(features))
 
 
+@pytest.mark.keras_2
 def test_models_may_be_built_and_loaded_before_they_have_statistics(tmp_path):
     features, _ = _batch()
     model = _BuiltByKeras(name="mine")
@@ -327,6 +328,7 @@ def test_saved_model_takes_raw_features(tmp_path, name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("error:.*mask")
+@pytest.mark.keras_2
 def test_mask_does_not_reach_the_loss(name):
     # Keras weights the loss by the mask that the output carries.
     features, mask = _batch()
@@ -363,6 +365,7 @@ def test_stays_float32_under_mixed_precision(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.keras_2
 def test_a_layer_is_recreated_from_its_config(name):
     layer = type(get_normalizer(name))(name="mine")
     again = type(layer).from_config(layer.get_config())

@@ -64,6 +64,7 @@ def test_propensities_are_relative_to_the_first_position(model):
         model.propensities("log")
 
 
+@pytest.mark.keras_2
 def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
     inputs = inputs_of([[1, 2, 3]])
     expected = model(inputs, training=True)

@@ -16,6 +16,8 @@ import pytest
 from tests.helpers import documents, tf_ranking
 from tfr_smooth import _keras
 
+pytestmark = pytest.mark.keras_2
+
 # Members that the API reference hides.
 HIDDEN = re.compile("|".join(re.findall(r'- "!(.+)"', documents.read("mkdocs.yml"))))
 

@@ -24,6 +24,7 @@ IS_QUICK = {
 }
 
 
+@pytest.mark.keras_2
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.slow] * (not IS_QUICK[page])) for page in WITH_SNIPPETS]
 )

@@ -69,6 +69,7 @@ def raw_inputs(frame, ranker):
     return {**inputs, "mask": tf.ones([1, len(frame)], tf.bool)}
 
 
+@pytest.mark.keras_2
 def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict(ranker, tmp_path):
     folder = ranker.export(tmp_path / "export", warmup=False, card=None)
     rank = tf.saved_model.load(str(folder)).signatures["rank"]
@@ -238,6 +239,7 @@ def test_group_qid_and_columns_define_the_same_queries(of_arrays):
     assert by_group == by_id
 
 
+@pytest.mark.keras_2
 def test_files_and_pickles_restore_the_ranker(ranker, tmp_path):
     ranker.save(tmp_path / "ranker.keras")
     model = tf.keras.models.load_model(tmp_path / "ranker.keras", compile=False)

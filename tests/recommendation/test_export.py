@@ -76,6 +76,7 @@ def served(signatures, no_item, **request):
 
 
 @pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.keras_2
 def test_exports_answer_as_recommend_does(exported, name):
     recommender, users, items, no_item, signatures, _ = exported
     request = REQUESTS[name](users, items, *(("nobody", "new") if no_item == "" else (7, 999)))

@@ -45,6 +45,7 @@ def small_model():
     return models.FeedForwardScorer(hidden=[4], batch_norm=False)
 
 
+@pytest.mark.keras_2
 def test_signatures_have_the_documented_inputs_and_outputs(loaded):
     assert set(loaded.signatures) == set(SIGNATURES)
     for name, (inputs, outputs) in SIGNATURES.items():
@@ -53,6 +54,7 @@ def test_signatures_have_the_documented_inputs_and_outputs(loaded):
         assert unnamed(signature.structured_outputs) == outputs, name
 
 
+@pytest.mark.keras_2
 def test_scores_are_those_of_the_model(exported, loaded):
     found = loaded.signatures["serving_default"](features=tf.constant(exported.features))["scores"].numpy()
     np.testing.assert_allclose(found, exported.scores(), rtol=1e-6, atol=1e-6)

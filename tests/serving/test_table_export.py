@@ -56,6 +56,7 @@ def model():
 
 
 @pytest.mark.parametrize("query_columns", [pytest.param((), marks=pytest.mark.slow), ("brand", "day")])
+@pytest.mark.keras_2
 def test_every_signature_returns_the_scores_of_the_model(query_columns, model, tmp_path, protos):
     example, example_list = protos
     model = models.TableScorer(model.table_features, model.scorer, query_columns=query_columns)

@@ -56,6 +56,7 @@ SCORERS = {
 
 
 @pytest.mark.parametrize("scorer", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("dnn", "gam")), "tasks"])
+@pytest.mark.keras_2
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, mask = lists
     model = build(SCORERS[scorer]())
@@ -71,6 +72,7 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
             assert (found[name].numpy()[~mask] == np.float32(models.PADDING_SCORE)).all()
 
 
+@pytest.mark.keras_2
 def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
     """The signatures with tensor inputs do not support them."""
     example, example_list = protos

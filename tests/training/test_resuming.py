@@ -62,6 +62,7 @@ def uninterrupted(files, tmp_path_factory):
 
 
 @pytest.mark.parametrize("interrupt_at", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.keras_2
 def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path, interrupt_at):
     folder, model, validation = uninterrupted
     with pytest.raises(Interruption):
@@ -148,6 +149,7 @@ def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=N
     return training.train(model, lambda finished: dataset, validation=validation, **options)
 
 
+@pytest.mark.keras_2
 def test_other_settings_are_refused_before_the_weights_are_restored(tmp_path):
     small_training(tmp_path)
     with pytest.raises(ValueError, match=r"got width=4 \(was 2\)"):

@@ -64,6 +64,7 @@ def test_lists_have_the_weights_of_the_dataset(model):
     assert validation.evaluate()["ndcg"] != pytest.approx(float(whole.result()), rel=1e-3)
 
 
+@pytest.mark.keras_2
 def test_keeps_the_best_epoch_and_its_model(model, tmp_path):
     dataset, inputs, _ = make_dataset()
     path = tmp_path / "best.keras"
