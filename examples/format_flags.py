@@ -13,7 +13,7 @@ from tfr_smooth.data import LetorFormat
 _FORMAT = {
     "query_ids": "where a line contains its query id: qid, or comment for the first word after '#'",
     "first_index": "the index of the first feature: 1 or 0",
-    "missing": "comma-separated replacements of missing values: NULL=0, or NULL=query_min for the minimum in the query",
+    "missing": "comma-separated replacements of missing values, such as NULL=0",
     "labeled": "whether to read labels: true, or false for unlabeled documents",
 }
 
@@ -57,15 +57,10 @@ def letor_format(texts: Mapping[str, str | None]) -> LetorFormat:
         given["labeled"] = {"true": True, "false": False}.get(given["labeled"].lower(), given["labeled"])
     if "missing" in given:
         pairs = [pair.rpartition("=") for pair in given["missing"].split(",")]
-        if not all(separator for _, separator, _ in pairs):
-            raise ValueError(f"`missing` must be comma-separated TOKEN=VALUE pairs, got {given['missing']!r}.")
-        given["missing"] = {token: _number(value) for token, _, value in pairs}
+        try:
+            given["missing"] = {token: float(value) for token, _, value in pairs}
+        except ValueError:
+            raise ValueError(
+                f"`missing` must be comma-separated TOKEN=NUMBER pairs, got {given['missing']!r}."
+            ) from None
     return LetorFormat(**given)
-
-
-def _number(text: str) -> float | str:
-    """Returns the number, or a text that is none, such as `query_min`."""
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -60,25 +60,20 @@ def test_each_epoch_contains_every_query_once_in_a_new_order(seed):
 @pytest.mark.parametrize("group_by_length", [False, True])
 def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(group_by_length):
     kwargs = {"shuffle": True, "seed": 7, "group_by_length": group_by_length}
-    whole = order(LISTS.batches(3, num_epochs=4, **kwargs))
+    whole = order(LISTS.batches(3, num_epochs=3, **kwargs))
     tf.random.set_seed(99)  # Must have no effect.
     try:
         endless = LISTS.batches(3, num_epochs=None, first_epoch=1, **kwargs)
         tf.random.set_seed(98)
-        for first in range(4):
-            assert order(LISTS.batches(3, num_epochs=4 - first, first_epoch=first, **kwargs)) == whole[7 * first :]
-        assert order(endless.take(21)) == whole[7:]
+        assert order(LISTS.batches(3, num_epochs=1, first_epoch=2, **kwargs)) == whole[14:]
+        assert order(endless.take(14)) == whole[7:]
     finally:
         tf.random.set_seed(None)
 
 
 def test_the_order_depends_on_both_seed_and_epoch():
-    orders = {
-        tuple(flat(LISTS.batches(9, shuffle=True, seed=seed, first_epoch=epoch)))
-        for seed in (0, 2**31 - 3, 2**32 - 1)
-        for epoch in (0, 1)
-    }
-    assert len(orders) == 6
+    epochs = [order(LISTS.batches(20, shuffle=True, seed=seed, num_epochs=2)) for seed in (0, 2**31 - 3, 2**32 - 1)]
+    assert len({tuple(epoch) for of_seed in epochs for epoch in of_seed}) == 6
 
 
 def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one():
@@ -88,16 +83,15 @@ def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one():
     assert len({tuple(flat(seeded)) for _ in range(4)}) == 1
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True}, {"shuffle": True, "seed": 1}, {"group_by_length": True}])
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True}, {"group_by_length": True}])
 @pytest.mark.parametrize(("batch_size", "drop_remainder", "batches"), [(3, False, 14), (3, True, 12), (50, True, 0)])
 def test_the_number_of_batches_is_known(kwargs, batch_size, drop_remainder, batches):
     dataset = LISTS.batches(batch_size, num_epochs=2, drop_remainder=drop_remainder, **kwargs)
     assert int(dataset.cardinality()) == len(list(dataset)) == batches
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True}, {"shuffle": True, "seed": 1}])
-def test_an_endless_dataset_has_infinite_cardinality(kwargs):
-    dataset = LISTS.batches(20, num_epochs=None, **kwargs)
+def test_an_endless_dataset_has_infinite_cardinality():
+    dataset = LISTS.batches(20, num_epochs=None, shuffle=True)
     assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
     assert [sorted(epoch) for epoch in order(dataset.take(5))] == [list(range(20))] * 5
 
@@ -128,7 +122,7 @@ def test_the_buffer_of_batches_has_a_fixed_size():
     deadline = time.time() + 30
     while len(read) < 3 and time.time() < deadline:
         time.sleep(0.01)
-    time.sleep(0.2)
+    time.sleep(0.1)
     assert len(read) == 3  # the requested element and two prefetched ones
 
 
@@ -155,14 +149,14 @@ def padding(dataset):
     return 1.0 - sum(mask.sum() for mask in masks) / sum(mask.size for mask in masks)
 
 
-@pytest.mark.parametrize("kwargs", [{"shuffle": True, "seed": 1}, {"shuffle": True}, {}])
-def test_grouping_by_length_reduces_padding_and_keeps_every_query_once(kwargs):
+def test_grouping_by_length_reduces_padding_and_keeps_every_query_once():
     assert padding(LONG.batches(16)) > 0.4
-    dataset = grouped(**kwargs)
-    assert padding(dataset) < 0.2
-    batches = order(dataset)
-    assert sorted(sum(batches, [])) == list(range(500))
-    assert sorted(map(len, batches)) == [500 % 16] + [16] * (500 // 16)
+    for kwargs in ({"shuffle": True}, {}):
+        dataset = grouped(**kwargs)
+        assert padding(dataset) < 0.2
+        batches = order(dataset)
+        assert sorted(sum(batches, [])) == list(range(500))
+        assert sorted(map(len, batches)) == [500 % 16] + [16] * (500 // 16)
 
 
 def test_batches_grouped_by_length_come_in_a_random_order_that_the_seed_reproduces():
@@ -171,18 +165,11 @@ def test_batches_grouped_by_length_come_in_a_random_order_that_the_seed_reproduc
     first, second = batches[:32], batches[32:]
     assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in second}
     assert order(dataset) == batches
-    assert order(grouped(shuffle=True, seed=1, first_epoch=1)) == second
     # The lengths neither rise nor fall over the epoch.
     assert abs(np.corrcoef([LENGTHS[batch].mean() for batch in first], np.arange(32))[0, 1]) < 0.6
-    unseeded = grouped(shuffle=True)
-    assert order(unseeded) != order(unseeded)
-
-
-def test_most_pairs_of_queries_in_a_batch_change_between_epochs():
-    batches = order(grouped(shuffle=True, seed=1, num_epochs=2))
+    # Most pairs of queries in a batch change between epochs.
     pairs, others = (
-        {pair for batch in epoch for pair in itertools.combinations(sorted(batch), 2)}
-        for epoch in (batches[:32], batches[32:])
+        {pair for batch in epoch for pair in itertools.combinations(sorted(batch), 2)} for epoch in (first, second)
     )
     assert len(pairs & others) < 0.5 * len(pairs)
 
@@ -198,11 +185,8 @@ def test_queries_are_sorted_within_pools_of_50_batches():
 
 def test_the_partial_batch_may_be_at_any_place_of_the_order_by_length():
     lists = lists_of([1, 1, 5, 5, 9])
-    lengths = set()
-    for epoch in range(20):
-        batches = order(lists.batches(2, group_by_length=True, shuffle=True, seed=1, first_epoch=epoch))
-        lengths |= {int(lists.lengths[batch[0]]) for batch in batches if len(batch) == 1}
-    assert lengths == {1, 5, 9}
+    batches = order(lists.batches(2, group_by_length=True, shuffle=True, seed=1, num_epochs=20))
+    assert {int(lists.lengths[batch[0]]) for batch in batches if len(batch) == 1} == {1, 5, 9}
 
 
 def test_the_dropped_remainder_is_not_only_the_longest_lists():
@@ -212,8 +196,7 @@ def test_the_dropped_remainder_is_not_only_the_longest_lists():
     assert len(dropped) == 4 and LENGTHS[dropped].min() < np.median(LENGTHS)
 
 
-@pytest.mark.parametrize("kwargs", [{"shuffle": True, "seed": 1}, {}])
-def test_fewer_queries_than_a_batch_yield_one_batch_or_none(kwargs):
+def test_fewer_queries_than_a_batch_yield_one_batch_or_none():
     for drop_remainder, expected in ((False, [20]), (True, [])):
-        dataset = LISTS.batches(21, group_by_length=True, drop_remainder=drop_remainder, **kwargs)
+        dataset = LISTS.batches(21, group_by_length=True, shuffle=True, seed=1, drop_remainder=drop_remainder)
         assert [len(batch) for batch in order(dataset)] == expected

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused, letor_file
-from tfr_smooth.data import LetorFormat, from_arrays, from_table, read_letor, read_split, write_letor
+from tfr_smooth.data import LetorFormat, read_letor, read_split
 
 
 @pytest.fixture
@@ -36,30 +36,6 @@ def test_the_first_document_may_have_no_features(tmp_path):
     path.write_text("1 qid:1\n0 qid:2 2:0.5\n")
     ((features, _),) = read_letor(path).batches(2)
     np.testing.assert_array_equal(features["features"], [[[0.0, 0.0]], [[0.0, 0.5]]])
-
-
-def test_lists_are_written_as_the_text_that_they_were_read_from(tmp_path):
-    text = (
-        "2 qid:x 1:0.5 2:0 3:3.4028234663852886e+38 #docid = d1\n0 qid:x 1:-1 2:1e-05 3:0\n1 qid:\u00e9 1:7 2:0 3:0\n"
-    )
-    (tmp_path / "a.txt").write_text(text)
-    write_letor(read_letor(tmp_path / "a.txt", cache_dir=tmp_path), tmp_path / "b.txt")
-    assert (tmp_path / "b.txt").read_text() == text
-
-
-@pytest.mark.parametrize(
-    ("lists", "message"),
-    [
-        (from_arrays([[1.0]], None, ["a b"]), "`write_letor` must have ids without whitespace, got 'a b'."),
-        (
-            from_table({"q": [1], "x": [1.0]}, query="q", label=None),
-            "`write_letor` must have one column 'features' and at most one label, got the columns ['q', 'x'].",
-        ),
-    ],
-)
-def test_lists_that_letor_text_cannot_hold_are_not_written(tmp_path, lists, message):
-    assert_refused(message, write_letor, lists, tmp_path / "a.txt")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("value", [0, 1.5, True])

@@ -64,20 +64,11 @@ def test_indexes_may_start_at_0(tmp_path):
 NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\n2 qid:b 1:1 2:nan 3:-inf\n"
 
 
-@pytest.mark.parametrize(
-    ("missing", "expected"),
-    [
-        ({"NULL": -1, "nan": 9.5, "-inf": 0}, [[[-1, 7, -1], [-3, 8, -1], [4, -1, 0]], [[1, 9.5, 0]]]),
-        (
-            {"NULL": "query_min", "nan": "query_min", "-inf": 2},
-            [[[-3, 7, 0], [-3, 8, 0], [4, 7, 0]], [[1, 0, 2]]],
-        ),
-    ],
-)
 @pytest.mark.parametrize("list_size", [None, 1])
-def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
+def test_missing_values_are_replaced(tmp_path, list_size):
     path = write(tmp_path / "a.txt", NULLS)
-    found = read(path, list_size=list_size, missing=missing)
+    found = read(path, list_size=list_size, missing={"NULL": -1, "nan": 9.5, "-inf": 0})
+    expected = [[[-1, 7, -1], [-3, 8, -1], [4, -1, 0]], [[1, 9.5, 0]]]
     assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
 
 
@@ -85,8 +76,7 @@ def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
 def test_missing_values_may_be_numbers(tmp_path, token):
     """As in Istella's data."""
     path = write(tmp_path / "a.txt", f"1 qid:a 1:{token} 2:7\n0 qid:a 1:-3 2:8\n2 qid:b 1:1 2:{token}\n")
-    assert read(path, missing={token: "query_min"}) == {"a": ([1, 0], [[-3, 7], [-3, 8]]), "b": ([2], [[1, 0]])}
-    assert read(path, missing={token: 0.5})["b"] == ([2], [[1, 0.5]])
+    assert read(path, missing={token: 0.5}) == {"a": ([1, 0], [[0.5, 7], [-3, 8]]), "b": ([2], [[1, 0.5]])}
 
 
 def test_comments_may_be_latin_1(tmp_path):
@@ -96,11 +86,6 @@ def test_comments_may_be_latin_1(tmp_path):
     )
     lists = read_letor(path, cache_dir=tmp_path)
     assert [text.decode() for text in lists.values("document_id")] == ["caf\u00e9", "\u00e9"]
-
-
-def test_query_min_counts_omitted_features_as_0(tmp_path):
-    path = write(tmp_path / "a.txt", "1 qid:a 1:NULL\n0 qid:a 1:5\n0 qid:a 2:1\n")
-    assert read(path, missing={"NULL": "query_min"})["a"][1] == [[0, 0], [5, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -133,15 +118,12 @@ def test_each_format_has_its_own_cache(tmp_path):
     formats = [
         {"query_ids": "comment", "missing": {"NULL": 0}},
         {"query_ids": "comment", "missing": {"NULL": 1}},
-        {"query_ids": "comment", "missing": {"NULL": "query_min"}},
         {"query_ids": "comment", "missing": {"NULL": 0}, "first_index": 0},
         {"query_ids": "comment", "missing": {"NULL": 0}, "labeled": False},
     ]
-    found = {}
     for _ in range(2):
         found = {number: read(path, {"cache_dir": folder}, **options) for number, options in enumerate(formats)}
         assert len(list(folder.iterdir())) == len(formats)
-    assert found == {number: read(path, **options) for number, options in enumerate(formats)}
     assert len({str(value) for value in found.values()}) == len(formats)
 
 
@@ -152,14 +134,8 @@ def test_each_format_has_its_own_cache(tmp_path):
         ({"first_index": 2}, "`first_index` must be 0 or 1, got 2."),
         ({"first_index": True}, "`first_index` must be 0 or 1, got True."),
         ({"labeled": 0}, "`labeled` must be True or False, got 0."),
-        (
-            {"missing": "NULL"},
-            "`missing` must map tokens to finite numbers or 'query_min', got 'NULL'.",
-        ),
-        (
-            {"missing": {"NULL": "min"}},
-            "`missing` must map tokens to finite numbers or 'query_min', got 'min' for 'NULL'.",
-        ),
+        ({"missing": "NULL"}, "`missing` must be an instance of collections.abc.Mapping, got 'NULL'."),
+        ({"missing": {"NULL": "min"}}, "`missing['NULL']` must be a number in [-3.40282e+38, 3.40282e+38], got 'min'."),
         ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace or '#', got 'N A'."),
     ],
 )

@@ -88,11 +88,11 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES)
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
+def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message):
     path = tmp_path / "bad.txt"
-    path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + line + end)
-    assert_refused(f"{path}:4: {message}", read, path, num_features=4)
+    for end in (b"", b"\n", b"\r\n"):
+        path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + line + end)
+        assert_refused(f"{path}:4: {message}", read, path, num_features=4)
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_agrees_with_a_naive_parser(tmp_path, monkeypatch, seed, packed):
 def test_features_are_read_unless_a_problem_is_named():
     source = random.Random(0)
     accepted = 0
-    missing = {"n": "query_min", "-1": 7, "": 2, "0.2": 0.25}
-    for number in range(8_000):
+    missing = {"n": 5, "-1": 7, "": 2, "0.2": 0.25}
+    for number in range(2_000):
         text = list(" ".join(f"{i}:0.{i}5" for i in range(1, source.randint(2, 5))))
         for _ in range(source.randint(0, 3)):
             place = source.randrange(len(text))
@@ -230,7 +230,7 @@ def test_features_are_read_unless_a_problem_is_named():
         tokens = {**(format.missing or {}), "n": np.nan}
         np.testing.assert_array_equal(values, [float(tokens.get(value, value)) for _, value in pairs])
         accepted += 1
-    assert 2_000 < accepted < 7_600
+    assert 500 < accepted < 1_900
 
 
 @pytest.mark.parametrize(

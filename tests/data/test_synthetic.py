@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tfr_smooth.data import read_letor
-from tfr_smooth.data.reading import synthetic
 from tfr_smooth.data.reading.synthetic import write_synthetic_letor
 
 SMALL = {"num_queries": (6, 3, 2), "num_features": 17, "max_documents": 9}
@@ -80,16 +79,11 @@ def test_the_data_set_has_the_default_sizes(default):
 
 
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_list_lengths_are_skewed_with_both_extremes(default, name):
-    lengths = default[name].lengths
-    assert lengths.min() == 1 and lengths.max() == 200
-    assert 25 < lengths.mean() < 40
-    assert np.median(lengths) < 0.85 * lengths.mean()
-
-
-@pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
+def test_lists_are_skewed_labels_mostly_0_and_some_features_misleading(default, name):
     data = default[name]
+    assert data.lengths.min() == 1 and data.lengths.max() == 200
+    assert 25 < data.lengths.mean() < 40
+    assert np.median(data.lengths) < 0.85 * data.lengths.mean()
     shares = np.bincount(data.labels) / len(data.labels)
     assert len(shares) == 5
     assert 0.6 < shares[0] < 0.8
@@ -97,12 +91,7 @@ def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
     relevant = np.bincount(data.queries, data.labels) > 0
     assert 0.1 < 1.0 - relevant.mean() < 0.3
     assert (~relevant & (data.lengths > 5)).any()  # not only because the list is short
-
-
-@pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_misleading_features_rise_with_labels_overall_and_fall_within_queries(default, name):
-    data = default[name]
-    for column in data.features[:, [7, 12, 20, 28]].T:
+    for column in data.features[:, [7, 12, 20, 28]].T:  # rise with labels overall, and fall within queries
         assert correlation(column, data.labels) > 0.2
         assert correlation(centered(column, data), centered(data.labels, data)) < -0.05
 
@@ -123,25 +112,6 @@ def test_only_non_linear_scorers_rank_well(default):
     assert linear > chance + 0.02
     assert ndcg(formula, test) > linear + 0.15
     assert ndcg(test.labels, test) > ndcg(formula, test) + 0.02  # noise keeps the formula from being perfect
-
-
-def test_an_interrupted_write_keeps_the_old_files_and_leaves_no_partial_file(tmp_path, monkeypatch):
-    paths = write_synthetic_letor(tmp_path, **SMALL)
-    before = digest(paths)
-
-    def interrupted(*_):
-        yield "0 qid:q0 1:0"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(synthetic, "_lines", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_synthetic_letor(tmp_path, seed=1, **SMALL)
-    assert digest(paths) == before
-    assert sorted(tmp_path.iterdir()) == sorted(paths.values())
-
-    with pytest.raises(KeyboardInterrupt):
-        write_synthetic_letor(tmp_path / "new" / "folder", **SMALL)
-    assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
 def test_the_smallest_data_set_has_lists_of_1_and_2_documents(tmp_path):

@@ -16,7 +16,7 @@ errors_in_one_line = runpy.run_path(f"{ROOT}/examples/command_line.py")["errors_
     ("texts", "expected"),
     [
         ({"first_index": "0", "labeled": "False"}, LetorFormat(first_index=0, labeled=False)),
-        ({"missing": "NULL=query_min,NaN=0"}, LetorFormat(missing={"NULL": "query_min", "NaN": 0.0})),
+        ({"missing": "NULL=-1,NaN=0"}, LetorFormat(missing={"NULL": -1.0, "NaN": 0.0})),
     ],
 )
 def test_the_texts_of_flags_define_a_format(texts, expected):
@@ -26,7 +26,7 @@ def test_the_texts_of_flags_define_a_format(texts, expected):
 def test_texts_that_define_no_format_are_refused():
     with pytest.raises(ValueError, match="^`labeled` must be True or False, got 'no'.$"):
         letor_format({"labeled": "no"})
-    with pytest.raises(ValueError, match="^`missing` must be comma-separated TOKEN=VALUE pairs, got 'NULL'.$"):
+    with pytest.raises(ValueError, match="^`missing` must be comma-separated TOKEN=NUMBER pairs, got 'NULL'.$"):
         letor_format({"missing": "NULL"})
 
 

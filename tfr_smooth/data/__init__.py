@@ -3,7 +3,7 @@
 from tfr_smooth.data.labels import draw_labels, labels_from_scores, one_list_per_click
 from tfr_smooth.data.lists import Lists, Summary
 from tfr_smooth.data.reading.files import read_files
-from tfr_smooth.data.reading.letor import LetorFormat, read_letor, read_split, write_letor
+from tfr_smooth.data.reading.letor import LetorFormat, read_letor, read_split
 from tfr_smooth.data.reading.records import read_records, write_records
 from tfr_smooth.data.reading.sources import from_arrays, from_table
 from tfr_smooth.data.reading.synthetic import write_synthetic_letor
@@ -26,7 +26,6 @@ __all__ = [
     "read_letor",
     "read_records",
     "read_split",
-    "write_letor",
     "write_records",
     "write_synthetic_letor",
 ]

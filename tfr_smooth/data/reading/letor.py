@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import numbers
 import operator
 import os
 import re
@@ -20,16 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from tfr_smooth import _arguments, _files
-from tfr_smooth.data.column_values import ColumnValues, dense_column
+from tfr_smooth import _arguments
+from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.conversion import by_size, converted, whole_queries
+from tfr_smooth.data.reading.conversion import by_size, converted
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines, state_of
 from tfr_smooth.data.roles import DENSE, Roles
 
 _MAX_LABEL = 1023  # the limit for trec_eval
-_ROWS_AT_ONCE = 2**14  # to write
-QUERY_MIN = "query_min"
 _BLOCK_BYTES = 1 << 18
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX = 2**31 - 1
@@ -47,9 +44,8 @@ class LetorFormat:
       query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
         comment, as in `2 1:0.5 # 934`; there are no document ids then.
       first_index: The index of the first feature: 1 or 0.
-      missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
-        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
-        number as it is in the files, such as "-999". None allows no missing values.
+      missing: Tokens for missing values and their replacements, finite numbers: `{"NULL": 0}` reads `1:NULL`. A token
+        may be a number as it is in the files, such as "-999". None allows no missing values.
       labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
 
     Raises:
@@ -62,7 +58,7 @@ class LetorFormat:
 
     query_ids: str = "qid"
     first_index: int = 1
-    missing: Mapping[str, float | str] | None = None
+    missing: Mapping[str, float] | None = None
     labeled: bool = True
 
     def __post_init__(self) -> None:
@@ -74,19 +70,15 @@ class LetorFormat:
         _arguments.boolean("labeled", self.labeled)
 
 
-def _checked_missing(missing: Any) -> dict[str, float | str] | None:
+def _checked_missing(missing: Any) -> dict[str, float] | None:
     if missing is None:
         return None
-    expected = "`missing` must map tokens to finite numbers or 'query_min'"
-    if not isinstance(missing, Mapping):
-        raise ValueError(f"{expected}, got {missing!r}.")
-    for token, value in missing.items():
+    checked = {}
+    for token, value in _arguments.instance("missing", missing, Mapping).items():
         if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
             raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if value != QUERY_MIN and not (is_number and np.isfinite(np.float32(value))):
-            raise ValueError(f"{expected}, got {value!r} for {token!r}.")
-    return {token: value if value == QUERY_MIN else float(value) for token, value in missing.items()}
+        checked[token] = _arguments.real(f"missing[{token!r}]", value, least=-_FLOAT32_MAX, most=_FLOAT32_MAX)
+    return checked
 
 
 def read_letor(
@@ -147,19 +139,14 @@ def read_letor(
     settings = {"kind": "letor", "num_features": num_features, **dataclasses.asdict(format)}
     convert = functools.partial(converted, cache_dir, list(map(state_of, paths)), settings, roles)
 
-    def tables(width: int | None) -> Iterator[pa.Table]:
-        blocks = _tables(paths, width, format)
-        by_query = QUERY_MIN in (format.missing or {}).values()
-        return map(_with_minima, whole_queries(blocks, roles.query)) if by_query else blocks
-
     try:
         # The first documents usually have all features, which saves a scan for the highest index.
-        return convert(lambda: tables(num_features))
+        return convert(lambda: _tables(paths, num_features, format))
     except _WiderError:
         width = max(block.width for block in read_blocks(paths, format))
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return convert(lambda: tables(width))
+    return convert(lambda: _tables(paths, width, format))
 
 
 def read_split(
@@ -234,76 +221,6 @@ def _text(values: list[bytes]) -> pa.Array:
     return pa.array(values, pa.binary()).cast(pa.string())
 
 
-def _with_minima(batch: pa.RecordBatch) -> pa.Table:
-    """Returns whole queries with the minimum of the query, or 0, in place of NaN."""
-    codes = batch["query_id"].dictionary_encode().indices.to_numpy()
-    features = ColumnValues(pa.chunked_array([batch[DENSE]]))(np.arange(len(batch)))
-    absent, starts = np.isnan(features), np.flatnonzero(np.diff(codes, prepend=-1))
-    lowest = np.minimum.reduceat(np.where(absent, np.inf, features), starts)
-    filled = np.where(absent, np.where(np.isfinite(lowest), lowest, 0.0)[codes], features)
-    return pa.table({**dict(zip(batch.schema.names, batch.columns, strict=True)), DENSE: dense_column(filled)})
-
-
-def write_letor(lists: Lists, path: str | os.PathLike[str]) -> None:
-    r"""Writes the documents as a LETOR text file, which `read_letor` reads as the same lists.
-
-    Args:
-      lists: The lists.
-      path: The file to write, atomically; compressed if its name ends in ".gz", ".bz2" or ".zst". Floats have as
-        many digits as float32 needs.
-
-    Raises:
-      ValueError: If the features are not one column "features", there are several labels, or an id has whitespace.
-
-    Time is linear in the number of values. Memory holds 16,384 documents.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> from tfr_smooth import data
-      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
-      >>> data.write_letor(data.from_arrays([[0.1, 2], [0.2, 0]], [1, 0], ["a", "a"]), path)
-      >>> path.read_text()
-      '1 qid:a 1:0.1 2:2\n0 qid:a 1:0.2 2:0\n'
-    """
-    if lists.roles.features != (DENSE,) or len(lists.roles.labels) > 1:
-        expected = f"one column {DENSE!r} and at most one label"
-        raise ValueError(f"`write_letor` must have {expected}, got the columns {lists.roles.columns}.")
-    ids = [str(query_id) for query_id in lists.query_ids.to_pylist()]
-    with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
-        for line in _lines(lists, ids):
-            file.write(line)
-
-
-def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
-    features, queries = lists.column(DENSE), np.repeat(np.arange(len(lists)), lists.lengths)
-    label = lists.column(lists.roles.labels[0]) if lists.roles.labels else None
-    document = None if lists.roles.document_id is None else lists.column(lists.roles.document_id)
-    rows = lists.rows
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows[start : start + _ROWS_AT_ONCE]
-        labels = np.zeros(len(part), np.float32) if label is None else label(part)
-        names = [b""] * len(part) if document is None else document(part)
-        for query, value, row, name in zip(queries[start:], labels, features(part), names, strict=False):
-            words = [number_text(value), f"qid:{_word(ids[query])}"]
-            words += [f"{index}:{number_text(number)}" for index, number in enumerate(row, 1)]
-            comment = f" #docid = {_word(name.decode())}" if name else ""
-            yield f"{' '.join(words)}{comment}\n".encode()
-
-
-def _word(text: str) -> str:
-    if text.split() != [text]:
-        raise ValueError(f"`write_letor` must have ids without whitespace, got {text!r}.")
-    return text
-
-
-def number_text(number: np.float32) -> str:
-    """Returns the shortest text with the same float32 value; integers have no decimal point."""
-    text = str(number)
-    if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
-        return repr(float(number))
-    return text[:-2] if text.endswith(".0") and text != "-0.0" else text
-
-
 class Head(NamedTuple):
     """One document line, with its features still as text."""
 
@@ -321,7 +238,7 @@ class Block(NamedTuple):
       heads: The documents.
       rows: int64 [values], the document of each value.
       places: int64 [values], the feature of each value, from 0.
-      values: float64 [values]; NaN stands for the minimum of the query.
+      values: float64 [values].
     """
 
     heads: list[Head]
@@ -450,7 +367,7 @@ def _parse_features(heads: list[Head], format: LetorFormat) -> Block:
     )
     values, is_token = pairs["value"], np.False_
     if format.missing:
-        numbers = ["nan" if number == QUERY_MIN else repr(number) for number in format.missing.values()]
+        numbers = list(map(repr, format.missing.values()))
         tokens = pc.index_in(values, pa.array([*format.missing]))
         values = pc.coalesce(pc.take(pa.array(numbers), tokens), values).cast(pa.float64())
         is_token = tokens.is_valid().to_numpy()[1:]
