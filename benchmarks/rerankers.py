@@ -46,7 +46,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Call
     import tensorflow as tf
 
     from tfr_smooth import losses, text
-    from tfr_smooth.text import text_lists, token_inputs, training_lists
+    from tfr_smooth.text import text_lists, token_inputs
 
     rows = [
         (queries[query], each, int(number == 0))
@@ -62,7 +62,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Call
         lists = text_lists.lists_of(table, ranker.columns_, labeled=True)
         pairs = (lists.values(name).tolist() for name in ("query", "text"))
         inputs = token_inputs.PairInputs(model.encoder, *pairs, length=_LENGTH.value, passages=1)
-        drawn = training_lists.TrainingLists(lists, relevant=1, negatives=DOCUMENTS - 1, seed=0)
+        drawn = text_lists.TrainingLists(lists, relevant=1, negatives=DOCUMENTS - 1, seed=0)
         model.fit(drawn.dataset(inputs, batch_size=LISTS, epochs=range(1)), verbose=0, shuffle=False)
 
     return lambda: ranker.predict(table).reshape(len(queries), -1), train

@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import FAMILIES, make, word_piece
+from tests.text.conftest import FAMILIES, few_families, make, word_piece
 from tfr_smooth import text
-
-
-@pytest.fixture(params=FAMILIES)
-def family(request):
-    return request.param
 
 
 def token_ids(encoder, lengths=(7, 3), size=8):
@@ -29,6 +24,7 @@ def token_ids(encoder, lengths=(7, 3), size=8):
     return tf.constant(ids)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 def test_padding_changes_nothing(family):
     encoder = make(family)
     ids = token_ids(encoder)
@@ -37,6 +33,7 @@ def test_padding_changes_nothing(family):
     assert encoder(ids).shape[-1] == encoder.width == 12
 
 
+@few_families
 @pytest.mark.parametrize("frozen_layers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_frozen_and_trained_layers_together_are_the_whole_encoder(family, frozen_layers):
     encoder = make(family, frozen_layers=frozen_layers)
@@ -46,6 +43,7 @@ def test_frozen_and_trained_layers_together_are_the_whole_encoder(family, frozen
     np.testing.assert_allclose(encoder(ids), whole(ids), atol=1e-6)
 
 
+@few_families
 def test_training_changes_only_the_layers_that_are_not_frozen(family):
     encoder = make(family, frozen_layers=1)
     ids = token_ids(encoder)
@@ -61,6 +59,7 @@ def test_training_changes_only_the_layers_that_are_not_frozen(family):
     assert changed <= last and len(last - changed) <= 1
 
 
+@few_families
 def test_without_frozen_layers_all_weights_of_the_hidden_states_have_a_gradient(family):
     encoder = make(family)
     with tf.GradientTape() as tape:
@@ -142,13 +141,10 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
 
 # Names on Hugging Face.
 
-NAMES = {"all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2", "some/model": "some/model"}
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_downloaded_without_the_weights_of_other_libraries(checkpoint, tmp_path, monkeypatch, name):
+def test_a_name_is_downloaded_without_the_weights_of_other_libraries(checkpoint, tmp_path, monkeypatch):
     def download(repository, *, allow_patterns):
-        assert repository == NAMES[name]
+        assert repository == "sentence-transformers/all-MiniLM-L6-v2"
         for path in checkpoint.rglob("*"):
             target = path.relative_to(checkpoint)
             if path.is_file() and any(fnmatch.fnmatch(target.as_posix(), pattern) for pattern in allow_patterns):
@@ -165,7 +161,7 @@ def test_a_name_is_downloaded_without_the_weights_of_other_libraries(checkpoint,
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    encoder = text.load_encoder(name)
+    encoder = text.load_encoder("all-MiniLM-L6-v2")
     np.testing.assert_array_equal(encoder(token_ids(encoder)), make()(token_ids(encoder)))
 
 

@@ -11,7 +11,6 @@ from tests import helpers
 from tests.text.conftest import all_architectures, few_families, inputs_of, make
 from tfr_smooth import losses, text
 from tfr_smooth.text import text_lists
-from tfr_smooth.text.training_lists import TrainingLists
 
 MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder, "single": text.SingleVector}
 COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
@@ -82,7 +81,7 @@ def batch(table, architecture="late", frozen_layers=0, lists=6):
     """Returns a batch of training lists."""
     lists_of = text_lists.lists_of(table, COLUMNS, labeled=True)
     inputs = inputs_of(architecture, make(frozen_layers=frozen_layers), table.iloc[lists_of.rows])
-    drawn = TrainingLists(lists_of, relevant=2, negatives=2, seed=0)
+    drawn = text_lists.TrainingLists(lists_of, relevant=2, negatives=2, seed=0)
     return next(iter(drawn.dataset(inputs, batch_size=lists, epochs=range(1))))
 
 
@@ -209,7 +208,9 @@ def test_padding_has_the_id_in_the_vocabulary(table):
     assert (ids[1, 1] == 1).all() and ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@all_architectures
+@pytest.mark.parametrize(
+    "architecture", ["late", *(pytest.param(name, marks=pytest.mark.slow) for name in ("single", "cross"))]
+)
 @few_families
 def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, architecture, family):
     encoder = make(family, frozen_layers=1)
@@ -229,7 +230,7 @@ def test_bad_arguments_are_refused(name, value):
 
 def test_training_lists_are_redrawn_in_each_epoch(table):
     lists = text_lists.lists_of(table, COLUMNS, labeled=True)
-    drawn = TrainingLists(lists, relevant=2, negatives=3, seed=0)
+    drawn = text_lists.TrainingLists(lists, relevant=2, negatives=3, seed=0)
     first, second = drawn.epoch(0), drawn.epoch(1)
     assert first == drawn.epoch(0) != second and len(first) == len(drawn)
     queries, labels = lists.query_of_document, lists.values("label")

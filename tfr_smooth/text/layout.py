@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -83,9 +83,7 @@ def single(tokens: tf.RaggedTensor, length: int, special: SpecialTokens) -> tf.T
       length: The length, >= 3.
       special: The special tokens.
     """
-    cut = tokens[:, : length - 2]
-    ends = [tf.fill([cut.nrows(), 1], tf.constant(token, tf.int32)) for token in (special.start, special.end)]
-    return tf.concat([ends[0], cut, ends[1]], axis=1).to_tensor(special.pad, shape=[None, length])
+    return _joined([(special.start,), tokens[:, : length - 2], (special.end,)], length, special)
 
 
 def least_pair(special: SpecialTokens) -> int:
@@ -108,32 +106,28 @@ def pairs(
       passages: Maximum number of passages per document, >= 1.
       special: The special tokens.
     """
-    between = len(special.between)
-    space = length - 2 - between
+    space = length - 2 - len(special.between)
     queries = queries[:, : space // 2]
+    room = space - queries.row_lengths()
+    used = tf.minimum(documents.row_lengths(), room * passages)
+    count = tf.maximum(-(-used // room), 1)
+    size = -(-used // count)
+    numbers = tf.range(passages, dtype=used.dtype)
+    sizes = tf.clip_by_value(used[:, tf.newaxis] - numbers * size[:, tf.newaxis], 0, size[:, tf.newaxis])
+    sizes = tf.concat([sizes, (documents.row_lengths() - used)[:, tf.newaxis]], axis=1)  # the rest is the last part
+    parts = tf.RaggedTensor.from_row_lengths(documents.flat_values, tf.reshape(sizes, [-1]))
+    parts = tf.RaggedTensor.from_uniform_row_length(parts, passages + 1)[:, :passages].merge_dims(0, 1)
+    queries = tf.gather(queries, tf.repeat(tf.range(queries.nrows()), passages))
+    ids = _joined([(special.start,), queries, special.between, parts, (special.end,)], length, special)
+    is_used = numbers < count[:, tf.newaxis]
+    return tf.where(is_used[:, :, tf.newaxis], tf.reshape(ids, [-1, passages, length]), special.pad)
 
-    def column(values: tf.Tensor) -> tf.Tensor:
-        return tf.cast(values, tf.int32)[:, tf.newaxis, tf.newaxis]
 
-    query_length = column(queries.row_lengths())
-    room = space - query_length
-    document_length = tf.minimum(column(documents.row_lengths()), room * passages)
-    count = tf.maximum(1, -(-document_length // room))
-    size = -(-document_length // count)
-    passage = tf.range(passages)[tf.newaxis, :, tf.newaxis]
-    start = passage * size
-    passage_length = tf.clip_by_value(document_length - start, 0, size)
-    place = tf.range(length)[tf.newaxis, tf.newaxis, :] + tf.zeros_like(start)  # [pairs, passages, length]
-    behind = place - query_length - 1 - between  # the position in the passage
-
-    def at(tokens: tf.RaggedTensor, index: tf.Tensor) -> tf.Tensor:
-        dense = tf.pad(tokens.to_tensor(special.pad), [[0, 0], [0, 1]], constant_values=special.pad)
-        index = tf.clip_by_value(index, 0, tf.shape(dense)[1] - 1)
-        return tf.reshape(tf.gather(dense, tf.reshape(index, [tf.shape(index)[0], -1]), batch_dims=1), tf.shape(index))
-
-    separator = tf.gather(tf.constant(special.between, tf.int32), tf.clip_by_value(behind + between, 0, between - 1))
-    ids = tf.where(place <= query_length, at(queries, place - 1), separator)
-    ids = tf.where(place == 0, special.start, ids)
-    ids = tf.where(behind >= 0, tf.where(behind < passage_length, at(documents, start + behind), special.end), ids)
-    used = (behind <= passage_length) & (passage < count)
-    return tf.ensure_shape(tf.where(used, ids, special.pad), [None, passages, length])
+def _joined(parts: Sequence[tf.RaggedTensor | tuple[int, ...]], length: int, special: SpecialTokens) -> tf.Tensor:
+    """Returns tokens of each text and tokens that are those of all texts side by side, padded, [texts, length]."""
+    texts = next(part.nrows() for part in parts if isinstance(part, tf.RaggedTensor))
+    columns = [
+        part if isinstance(part, tf.RaggedTensor) else tf.tile(tf.constant([part], tf.int32), [texts, 1])
+        for part in parts
+    ]
+    return tf.concat(columns, axis=1).to_tensor(special.pad, shape=[None, length])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import random
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, training
+from tfr_smooth import _arguments, _keras, training
 from tfr_smooth._estimator import (
     Estimator,
     check_shared,
@@ -29,14 +30,19 @@ from tfr_smooth._estimator import (
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.text import reranker_export, text_lists, token_inputs
+from tfr_smooth.serving import versions
+from tfr_smooth.text import text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
-from tfr_smooth.text.training_lists import TrainingLists
 from tfr_smooth.training.softmax_first import number_of_epochs, softmax_first_loss
 from tfr_smooth.training.validation import selecting
 
-_MODELS = {"cross": CrossEncoder, "late": LateInteraction, "single": SingleVector}
+# The model and its inputs, by the name of the architecture.
+_ARCHITECTURES: dict[str, tuple[type[Reranker], type[token_inputs.Inputs]]] = {
+    "cross": (CrossEncoder, token_inputs.PairInputs),
+    "late": (LateInteraction, token_inputs.LateInputs),
+    "single": (SingleVector, token_inputs.LateInputs),
+}
 _SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
 
 
@@ -133,7 +139,7 @@ class TextRanker(Estimator):
         self._take(locals())
         p = self._params
         check_shared(p)
-        _arguments.choice("architecture", p["architecture"], tuple(_MODELS))
+        _arguments.choice("architecture", p["architecture"], tuple(_ARCHITECTURES))
         least = {"frozen_layers": 0, "query_length": 3, "length": 3}
         for name in ("passages", "relevant", "negatives", "micro_batches", *least):
             _arguments.integer(name, p[name], least=least.get(name, 1))
@@ -185,8 +191,25 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
         columns = {"query": query, "text": text, "label": label, "query_id": query_id}
+        train, valid = self._split(X, validation, columns)
+        with (strategy or training.get_strategy("none")).scope():
+            model, switch = self._compiled(init_model)
+        options: dict[str, Any] = {"checkpoint_dir": None if checkpoint_dir is None else Path(checkpoint_dir)}
+        options |= {"settings": self._settings(train, valid, init_model), "callbacks": [*switch, *callbacks]}
+        history: dict[str, list[float]] = {}
+        best_epoch = None
+        if self._params["epochs"]:
+            with tempfile.TemporaryDirectory() as temporary:
+                history, best_epoch = self._train(model, train, valid, cache_dir or temporary, options)
+        with _seeded(self._params["seed"]):  # without the optimizer and the strategy: for one device
+            self.model_, self.columns_ = model.copy(), columns
+        self.history_, self.best_epoch_ = history, best_epoch
+        return self
+
+    def _split(self, X: Any, validation: Any, columns: dict[str, str | None]) -> tuple[Lists, Lists | None]:
+        """Returns the lists for training and for validation."""
+        p = self._params
         train, valid = text_lists.lists_of(X, columns, labeled=True), None
         if validation is not None:
             valid = text_lists.lists_of(validation, columns, labeled=True)
@@ -195,73 +218,66 @@ class TextRanker(Estimator):
         if valid is not None:
             check_validation(valid, "validation_fraction" if validation is None else "validation", p["select_by"])
         self._check_patience(valid)
-        strategy = strategy or training.get_strategy("none")
-        with strategy.scope():
-            with _seeded(p["seed"]):
-                model = self._make_model(init_model)
-            loss, switch = self._make_loss(), []
-            if (softmax_first := softmax_first_loss(loss, p["softmax_epochs"])) is not None:
-                loss, number = softmax_first, number_of_epochs(p["softmax_epochs"], p["epochs"])
-                epochs = {"epochs": max(1, p["epochs"]), "softmax_epochs": number}
-                switch = [training.SoftmaxFirst(p["learning_rate"], loss=softmax_first, constant=True, **epochs)]
-            model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
-        settings = self._settings(train, valid, init_model)
-        history, selection = {}, None
-        with contextlib.ExitStack() as stack:
-            if p["epochs"]:
-                cache = cache_dir or stack.enter_context(tempfile.TemporaryDirectory())
-                drawn = TrainingLists(train, relevant=p["relevant"], negatives=p["negatives"], seed=p["seed"])
-                inputs = self._inputs(model.encoder, *text_lists.texts_of(train))
-                inputs.freeze(cache)
-                selection = None if valid is None else self._validation(model.encoder, valid, cache, folder)
-                history = training.train(
-                    model,
-                    lambda finished: drawn.dataset(
-                        inputs, batch_size=p["batch_size"], epochs=range(finished, p["epochs"])
-                    ),
-                    epochs=p["epochs"],
-                    steps_per_epoch=math.ceil(len(drawn) / p["batch_size"]),
-                    validation=selection,
-                    checkpoint_dir=folder,
-                    settings=settings,
-                    callbacks=[*switch, *callbacks],
-                    verbose=p["verbose"],
-                )
-        with _seeded(p["seed"]):  # Without the optimizer, and outside of the strategy's scope: for one device.
-            self.model_, self.columns_ = model.copy(), columns
-        self.history_, self.best_epoch_ = history, None if selection is None else selection.best_epoch
-        return self
+        return train, valid
+
+    def _compiled(self, init_model: TextRanker | None) -> tuple[Reranker, list[tf.keras.callbacks.Callback]]:
+        """Returns the initial model with its optimizer and first loss, and the callbacks that switch the loss."""
+        p = self._params
+        with _seeded(p["seed"]):
+            model = self._make_model(init_model)
+        loss, switch = self._make_loss(), []
+        if (softmax_first := softmax_first_loss(loss, p["softmax_epochs"])) is not None:
+            loss, number = softmax_first, number_of_epochs(p["softmax_epochs"], p["epochs"])
+            epochs = {"epochs": max(1, p["epochs"]), "softmax_epochs": number}
+            switch = [training.SoftmaxFirst(p["learning_rate"], loss=softmax_first, constant=True, **epochs)]
+        model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
+        return model, switch
 
     def _make_model(self, init_model: TextRanker | None) -> Reranker:
         """Returns the initial model."""
-        p = self._params
+        p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
         encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"])
-        for name in ("length", *["query_length"] * (p["architecture"] != "cross")):
-            if encoder.max_length is not None and p[name] > encoder.max_length:
+        for name in inputs_class.ARGUMENTS:
+            if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
         head_rate = p["head_learning_rate"] / p["learning_rate"]
-        model = _MODELS[p["architecture"]](encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
+        model = model_class(encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
         if init_model is not None:
             model.set_weights(init_model._fitted().get_weights())
         return model
+
+    def _train(
+        self, model: Reranker, train: Lists, valid: Lists | None, cache: Any, options: dict[str, Any]
+    ) -> tuple[dict[str, list[float]], int | None]:
+        """Trains the model with a cache of frozen layers, and returns the history and the selected epoch."""
+        p, selection = self._params, None
+        drawn = text_lists.TrainingLists(train, relevant=p["relevant"], negatives=p["negatives"], seed=p["seed"])
+        inputs = self._inputs(model.encoder, *text_lists.texts_of(train))
+        inputs.freeze(cache)
+        if valid is not None:
+            of_valid = self._inputs(model.encoder, *text_lists.texts_of(valid))
+            of_valid.freeze(cache)
+            value = lambda model, name: evaluated(valid, of_valid.scores(model), [name])[name].mean  # noqa: E731
+            selection = selecting(p, "ndcg", value, options["checkpoint_dir"])
+        history = training.train(
+            model,
+            lambda finished: drawn.dataset(inputs, batch_size=p["batch_size"], epochs=range(finished, p["epochs"])),
+            epochs=p["epochs"],
+            steps_per_epoch=math.ceil(len(drawn) / p["batch_size"]),
+            validation=selection,
+            verbose=p["verbose"],
+            **options,
+        )
+        return history, None if selection is None else selection.best_epoch
 
     def _inputs(
         self, encoder: Encoder, queries: Sequence[str] = (), documents: Sequence[str] = ()
     ) -> token_inputs.Inputs:
         """Returns the inputs of the model for pairs of a query and a document."""
-        p = self._params
-        if p["architecture"] == "cross":
-            return token_inputs.PairInputs(encoder, queries, documents, length=p["length"], passages=p["passages"])
-        lengths = {"query_length": p["query_length"], "length": p["length"]}
-        return token_inputs.LateInputs(encoder, queries, documents, **lengths)
-
-    def _validation(
-        self, encoder: Encoder, lists: Lists, cache: str | os.PathLike[str], folder: Path | None
-    ) -> training.Validation:
-        inputs = self._inputs(encoder, *text_lists.texts_of(lists))
-        inputs.freeze(cache)
-        value = lambda model, measure: evaluated(lists, inputs.scores(model), [measure])[measure].mean  # noqa: E731
-        return selecting(self._params, "ndcg", value, folder)
+        inputs_class = _ARCHITECTURES[self._params["architecture"]][1]
+        return inputs_class(
+            encoder, queries, documents, **{name: self._params[name] for name in inputs_class.ARGUMENTS}
+        )
 
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
@@ -335,8 +351,7 @@ class TextRanker(Estimator):
             raise ValueError(f"`architecture` must be 'single' for `encode`, got {self._params['architecture']!r}.")
         _arguments.choice("role", role, ("document", "query"))
         values = text_lists.text_values("`texts`", texts)
-        pairs = (values, []) if role == "query" else ([], values)
-        inputs = self._inputs(model.encoder, *pairs)
+        inputs = self._inputs(model.encoder, *((values, []) if role == "query" else ([], values)))
         assert isinstance(inputs, token_inputs.LateInputs)
         return inputs.vectors(model, role)
 
@@ -381,8 +396,44 @@ class TextRanker(Estimator):
           ValueError: If the version exists.
         """
         model = self._fitted()
-        inputs = self._inputs(model.encoder)
-        return reranker_export.export(model, inputs, path, version, self._card(self._make_loss(), card))
+        module, signatures = tf.Module(), _signatures(model, self._inputs(model.encoder))
+        # Only the variables: with the model itself, Keras would also save all of its functions.
+        module.model_variables = _keras.tensorflow_variables(model.variables)
+        module.tokenizer = model.encoder.tokenizer  # with its vocabulary
+        entries = self._card(self._make_loss(), card)
+
+        def write(folder: Path, number: int) -> None:
+            tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
+            described = {"class": type(model).__name__, "version": number, "parameters": model.count_params()}
+            versions.write_card(folder, entries, model=described)
+
+        return versions.publish(path, version, write)
+
+
+def _signatures(model: Reranker, inputs: token_inputs.Inputs) -> dict[str, Any]:
+    """Returns the functions of strings of an exported model: its scores, and of a `SingleVector` also the vectors."""
+    tokenize, texts = model.encoder.tokenize, tf.TensorSpec([None], tf.string, name="texts")
+
+    def score(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
+        query, documents = tf.ensure_shape(query, [None]), tf.ensure_shape(documents, [None, None])  # unchecked before
+        message = "`documents` must have a list for each query."
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(query), tf.shape(documents)[0], message)]):
+            query = tf.identity(query)
+        ids = inputs.from_tokens(tokenize(query), tokenize(tf.reshape(documents, [-1])), tf.shape(documents))
+        return {"scores": model(ids, training=False)}
+
+    def vectors(texts: tf.Tensor, role: str) -> dict[str, tf.Tensor]:
+        assert isinstance(model, SingleVector) and isinstance(inputs, token_inputs.LateInputs)
+        ids = inputs.of_texts(role, tokenize(tf.ensure_shape(texts, [None])))
+        return {"vectors": model.vectors(ids)[:, 0]}
+
+    pair = tf.TensorSpec([None], tf.string, name="query"), tf.TensorSpec([None, None], tf.string, name="documents")
+    signatures = {"serving_default": tf.function(score, autograph=False, input_signature=pair)}
+    if isinstance(model, SingleVector):
+        for name, role in (("queries", "query"), ("documents", "document")):
+            of_role = functools.partial(vectors, role=role)
+            signatures[name] = tf.function(of_role, autograph=False).get_concrete_function(texts)
+    return signatures
 
 
 @contextlib.contextmanager

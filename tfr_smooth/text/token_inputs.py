@@ -115,6 +115,8 @@ class LateInputs(_Inputs):
       length: Maximum number of tokens of a document, including special tokens, >= 3; longer ones are truncated.
     """
 
+    ARGUMENTS = ("length", "query_length")  # of `TextRanker`
+
     def __init__(
         self, encoder: Encoder, queries: Sequence[str], documents: Sequence[str], *, query_length: int, length: int
     ) -> None:
@@ -194,6 +196,8 @@ class PairInputs(_Inputs):
       length: Number of tokens of an input (query, passage and special tokens), at least `layout.least_pair`.
       passages: Maximum number of passages per document, >= 1; longer documents are truncated.
     """
+
+    ARGUMENTS = ("length", "passages")  # of `TextRanker`
 
     def __init__(
         self, encoder: Encoder, queries: Sequence[str], documents: Sequence[str], *, length: int, passages: int
