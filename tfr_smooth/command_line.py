@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import csv
 import dataclasses
 import functools
 import importlib
@@ -233,7 +234,7 @@ def _score(arguments: Sequence[str]) -> None:
         parts = _recommended(estimator, given, names, reading)
     else:
         if out.suffix == ".csv":
-            _csv_lines(first.slice(0, 0), reading)  # which checks the types
+            _cells(first.slice(0, 0), reading)  # which checks the types
         parts = _scored(estimator, paths, names, reading, itertools.chain([first], rows))
     with _files.replacing(out) as unfinished:
         (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts, reading)
@@ -284,16 +285,16 @@ def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], re
 
 def _write_csv(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
     with open(path, "w", encoding=reading.encoding, newline="") as file:
+        writer = csv.writer(file, delimiter=reading.delimiter or ",", lineterminator="\n")
         for number, part in enumerate(parts):
             if number == 0:
-                file.write(_csv_lines(pa.table({name: [name] for name in part.column_names}), reading))
-            file.write(_csv_lines(part, reading))
+                writer.writerow(part.column_names)
+            writer.writerows(zip(*_cells(part, reading), strict=True))
 
 
-def _csv_lines(table: pa.Table, reading: Reading) -> str:
-    """Returns the lines of rows, in which only cells with separators have quotes."""
-    cells, marks = [], f'"\r\n{reading.delimiter or ","}'
-    empty, quote, delimiter = (pa.scalar(text, pa.large_string()) for text in ("", '"', reading.delimiter or ","))
+def _cells(table: pa.Table, reading: Reading) -> list[list[str | None]]:
+    """Returns the text of the cells of each column; None for missing values, which `csv` writes as no text."""
+    cells = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             texts = column.cast(pa.large_string())
@@ -302,12 +303,8 @@ def _csv_lines(table: pa.Table, reading: Reading) -> str:
             raise ValueError(f"OUT must be {expected}.") from None
         if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
             texts = pc.replace_substring(texts, ".", reading.decimal)
-        content = b"".join(chunk.buffers()[2] or b"" for chunk in texts.chunks)
-        if any(mark in content for mark in marks.encode()):
-            quoted = pc.binary_join_element_wise(empty, pc.replace_substring(texts, '"', '""'), empty, quote)
-            texts = pc.if_else(pc.match_substring_regex(texts, f"[{re.escape(marks)}]"), quoted, texts)
-        cells.append(pc.fill_null(texts, empty))
-    return "".join(f"{line}\n" for line in pc.binary_join_element_wise(*cells, delimiter).to_pylist())
+        cells.append(texts.to_pylist())
+    return cells
 
 
 def _write_parquet(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:

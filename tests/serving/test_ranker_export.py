@@ -186,25 +186,6 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
         loaded.signatures["rank"](**{**tensors, "price": tensors["price"][:1]})
 
 
-class AddsTheSum(tf.keras.Model):
-    """Scores each document by the whole list, without a mask."""
-
-    def call(self, inputs, training=False):
-        price = inputs["price"][:, :, 0]
-        return price + tf.reduce_sum(price, axis=1, keepdims=True)
-
-
-def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
-    example, example_list = protos
-    spec = {"price": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.5])}
-    path = serving.export_ranker(AddsTheSum(), tmp_path, example_feature_spec=spec)
-    loaded = tf.saved_model.load(str(path))
-    documents = [example(price=[4.0]), example(), example(price=[2.0])]
-    serialized = tf.constant([example_list(documents), example_list(documents[:1])])
-    found = loaded.signatures["predict"](inputs=serialized)["outputs"].numpy()
-    assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
-
-
 @pytest.mark.parametrize("default", ["scores", pytest.param("predict", marks=pytest.mark.slow)])
 def test_the_default_signature_can_be_chosen(default, tmp_path):
     path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup=False)

@@ -35,7 +35,6 @@ def shares(strategy, folder):
     found = {}
     for name, kwargs in {
         "in order": {},
-        "two epochs": {"num_epochs": 2},
         "shuffled": {"num_epochs": 2, "shuffle": True, "seed": 4},
     }.items():
         dataset = read(folder / "train.txt", ids=True, **kwargs)
@@ -131,25 +130,6 @@ def train(strategy, folder, how):
     (folder / f"{index}.json").write_text(json.dumps(found))
 
 
-def train_on_shards(strategy, folder, _):
-    """Trains on records: each worker reads its own lists."""
-    lists = data.read_records(
-        folder / "train.tfrecord", query="query_id", label="label", document_id="document_id", cache_dir=folder
-    )
-
-    def batches(context, **kwargs):
-        own = lists.shard(context.input_pipeline_id, context.num_input_pipelines)
-        return own.batches(context.get_per_replica_batch_size(BATCH_SIZE), **kwargs)
-
-    one_epoch = strategy.distribute_datasets_from_function(lambda context: batches(context, ids=True))
-    own = [queries(strategy, inputs) for inputs, _ in one_epoch]
-    dataset = strategy.distribute_datasets_from_function(lambda context: batches(context, num_epochs=None))
-    model = a_model(strategy, batch_norm=False, normalization="log1p")
-    model.fit(dataset, epochs=2, steps_per_epoch=len(own), verbose=0)
-    found = {"own": own, "weights": [weight.tolist() for weight in model.get_weights()]}
-    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
-
-
 def task():
     return json.loads(os.environ["TF_CONFIG"])["task"]
 
@@ -157,7 +137,7 @@ def task():
 def main(what, folder, argument=None):
     signal.alarm(300)  # ends this process even if the parent process cannot
     strategy = training.get_strategy("multi_worker")
-    functions = {function.__name__: function for function in (compare, train, train_on_shards)}
+    functions = {function.__name__: function for function in (compare, train)}
     functions[what](strategy, pathlib.Path(folder), argument)
 
 

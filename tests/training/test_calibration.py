@@ -39,12 +39,6 @@ def test_isotonic_regression_is_that_of_scikit_learn(threshold, targets):
     np.testing.assert_allclose(ours(NEW), theirs.predict(NEW.astype(np.float64)), atol=1e-5)
 
 
-def test_isotonic_regression_has_the_mean_label_and_does_not_increase_the_squared_error():
-    fitted = training.fit_calibration(LABELS, SCORES, method="isotonic", threshold=None)(SCORES).numpy()
-    assert fitted.mean() == pytest.approx(LABELS.mean(), rel=1e-6)
-    assert ((fitted - LABELS) ** 2).mean() < ((LABELS.mean() - LABELS) ** 2).mean()
-
-
 # TensorFlow's sigmoid is increasing up to its rounding.
 @pytest.mark.parametrize(("method", "rounding"), [("platt", 2e-7), ("isotonic", 0.0)])
 def test_calibration_keeps_the_order_of_neighboring_floats(method, rounding):

@@ -59,12 +59,6 @@ def test_values_of_functions_of_up_to_two_columns_are_exact(function, background
     np.testing.assert_allclose(values, exact(function, FEATURES[[2, 5, 8]], FEATURES[background]), atol=1e-12)
 
 
-def test_values_of_a_linear_function_are_the_weighted_differences_to_the_mean():
-    differences = WEIGHTS * (FEATURES - FEATURES.mean(axis=0))
-    expected = [differences[:, np.array(NAMES) == name].sum(axis=1) for name in COLUMNS]
-    np.testing.assert_allclose(sampled(linear, range(9), range(9)), np.transpose(expected), atol=1e-12)
-
-
 def test_values_of_interactions_of_three_columns_converge():
     expected = exact(of_triples, FEATURES[:4], FEATURES)
     errors = [np.abs(sampled(of_triples, range(4), range(9), samples) - expected).max() for samples in (9, 9000)]

@@ -61,14 +61,13 @@ def uninterrupted(files, tmp_path_factory):
     return folder, model, validation
 
 
-@pytest.mark.parametrize("interrupt_at", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.keras_2
-def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path, interrupt_at):
+def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path):
     folder, model, validation = uninterrupted
     with pytest.raises(Interruption):
-        run(files, tmp_path, interrupt_at=interrupt_at)
+        run(files, tmp_path, interrupt_at=2)
     resumed, resumed_validation, start = run(files, tmp_path, seed=99)  # the seed has no effect
-    assert start == interrupt_at
+    assert start == 2
     assert resumed_validation.history == validation.history
     assert resumed_validation.best_epoch == validation.best_epoch
     helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
@@ -76,15 +75,6 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, unin
     assert rows == resumed_rows and [row.partition(",")[0] for row in rows] == ["epoch", "1", "2", "3", "4"]
     best, resumed_best = (tf.keras.models.load_model(path / "best.keras") for path in (folder, tmp_path))
     helpers.assert_same(resumed_best.get_weights(), best.get_weights(), rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_a_run_interrupted_in_the_first_epoch_starts_over(files, tmp_path):
-    with pytest.raises(Interruption):
-        run(files, tmp_path, interrupt_at=0)
-    _, validation, start = run(files, tmp_path, seed=99)
-    assert start == 0
-    assert len(validation.history["loss"]) == EPOCHS
 
 
 def test_a_finished_run_is_not_repeated(files, uninterrupted):
@@ -175,7 +165,7 @@ def test_a_run_that_stopped_early_says_so_and_is_not_continued(tmp_path, capsys)
     assert printed_again == last
 
 
-@pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "removed"])
+@pytest.mark.parametrize("damage", ["cut", "removed"])
 def test_a_damaged_best_model_is_noticed_before_training(tmp_path, damage):
     def watch():
         return training.Validation(lambda model: {"ndcg": next(values)}, monitor="ndcg", path=tmp_path / "best.keras")
@@ -183,12 +173,10 @@ def test_a_damaged_best_model_is_noticed_before_training(tmp_path, damage):
     values = iter([0.5, 0.4])
     small_training(tmp_path, epochs=2, validation=watch())
     assert len(small_training(tmp_path, epochs=2, validation=watch())["loss"]) == 2
-    content = bytearray((tmp_path / "best.keras").read_bytes())
+    content = (tmp_path / "best.keras").read_bytes()
     (tmp_path / "best.keras").unlink()
     if damage != "removed":
-        content[-len(content) // 3] ^= damage == "flipped"
-        size = {"cut": 1000, "emptied": 0}.get(damage, len(content))
-        (tmp_path / "best.keras").write_bytes(content[:size])
+        (tmp_path / "best.keras").write_bytes(content[:1000])
     with pytest.raises(
         ValueError, match=r"best.keras must be the model of epoch 1, .*damaged: .* Remove the checkpoints"
     ):
@@ -215,12 +203,6 @@ def test_a_folder_is_of_one_training_run_at_a_time(tmp_path):
     with _files.locked(tmp_path), pytest.raises(ValueError, match="`checkpoint_dir` must be of one training run"):
         small_training(tmp_path)
     assert len(small_training(tmp_path)["loss"]) == 2
-
-
-def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
-        small_training(tmp_path / "file", callbacks=[Unexpected()])
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

@@ -1,7 +1,5 @@
 """The scores of a dataset, query by query."""
 
-import gc
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -33,27 +31,6 @@ def test_scores_are_those_of_the_model():
             np.testing.assert_allclose(query.scores, expected[row][mask], rtol=1e-5, atol=1e-6)
             np.testing.assert_array_equal(query.labels, labels[row][mask])
     assert next(queries, None) is None
-
-
-def test_scores_follow_the_weights():
-    model = models.FeedForwardScorer(hidden=[])
-    before = np.concatenate([query.scores for query in training.score_queries(model, batches([5]))])
-    kernel = model.tower[-1].kernel
-    kernel.assign(2.0 * kernel)
-    after = np.concatenate([query.scores for query in training.score_queries(model, batches([5]))])
-    np.testing.assert_allclose(after, 2.0 * before, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_deleted_model_is_removed_from_the_cache():
-    gc.collect()
-    before = len(scoring._scorers)
-    model = models.FeedForwardScorer(hidden=[4])
-    list(training.score_queries(model, batches([5])))
-    assert len(scoring._scorers) == before + 1
-    del model
-    gc.collect()
-    assert len(scoring._scorers) == before
 
 
 def by_query(queries):
@@ -118,15 +95,6 @@ def test_a_functional_model_of_several_inputs_gets_them_without_the_ids():
     assert by_query(training.score_queries(model, [(inputs, LABELS)])) == {
         "a": (["x", "y"], [1, 0], [2, 4]),
         "b": (["u", "v", "w"], [0, 2, 1], [6, 8, 10]),
-    }
-
-
-def test_a_model_may_have_an_id_as_input():
-    model = twice(name="query_id", shape=(1,), squeeze=False)
-    inputs = {"query_id": np.array([[3.0], [4.0]], np.float32)}
-    assert by_query(training.score_queries(model, [(inputs, np.array([[1.0], [0.0]]))])) == {
-        "3.0": (["0"], [1], [6]),
-        "4.0": (["0"], [0], [8]),
     }
 
 

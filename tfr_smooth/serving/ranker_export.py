@@ -18,7 +18,7 @@ from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import versions
 from tfr_smooth.serving.servable import INVALID_SCORE, RankerInputs, make_servable, zero
-from tfr_smooth.training.cluster import check_readable
+from tfr_smooth.training.strategies import check_readable
 
 # The path of the requests in a version directory, defined by TF Serving.
 _REQUESTS = os.path.join("assets.extra", "tf_serving_warmup_requests")

@@ -1,14 +1,12 @@
 """Tools for training with `model.fit`: callbacks, scoring, explanations and distribution strategies."""
 
 from tfr_smooth.training.calibration import fit_calibration
-from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.explanation import Explanation
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss
-from tfr_smooth.training.strategies import STRATEGIES, get_strategy
-from tfr_smooth.training.temperature_schedule import TemperatureSchedule
+from tfr_smooth.training.strategies import STRATEGIES, get_strategy, is_chief, wait_for_workers
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import ExactValidation, Validation
 
@@ -18,7 +16,6 @@ __all__ = [
     "Explanation",
     "LazyAdamW",
     "ResumableTraining",
-    "TemperatureSchedule",
     "Validation",
     "SoftmaxFirst",
     "SoftmaxFirstLoss",

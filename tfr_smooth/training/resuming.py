@@ -13,15 +13,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _files, _keras
-from tfr_smooth.training import cluster
+from tfr_smooth.training import strategies
 from tfr_smooth.training.validation import Validation
 
-# The name of `_Json` in a checkpoint.
-_PROGRESS = "progress/.ATTRIBUTES/py_state"
+_PROGRESS = "progress/.ATTRIBUTES/py_state"  # the name of a `_Json` in a checkpoint
 
 
 class _Json(tf.train.experimental.PythonState):
-    """Python values in a checkpoint, as JSON."""
+    """Python values in a checkpoint, as JSON. Not a variable, which would be one of the strategy."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -113,7 +112,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         found = {epoch for epoch, name in _checkpoints(self._directory) if name.endswith(".index")}
         epochs = sorted(found, reverse=True)
         # This also prevents the chief from writing before all workers have found the checkpoint.
-        last = cluster.number_by_worker(self._strategy, max(epochs, default=0))
+        last = strategies.number_by_worker(self._strategy, max(epochs, default=0))
         if len(set(last)) > 1:
             raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {last}.")
         for epoch in epochs:
@@ -166,13 +165,9 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         assert self._checkpoint is not None and self._strategy is not None
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(float(value))
-        self._progress.value = {
-            "finished_epochs": epoch + 1,
-            "settings": self._settings,
-            "history": self.history,
-            "validation": None if self._validation is None else self._validation.get_state(),
-        }
-        with cluster.path_to_save(self._strategy, self._directory) as directory:
+        state = None if self._validation is None else self._validation.get_state()
+        self._progress.value = {"settings": self._settings, "history": self.history, "validation": state}
+        with strategies.path_to_save(self._strategy, self._directory) as directory:
             self._checkpoint.write(self._path(directory, epoch + 1))
             # Not Keras's `CSVLogger`: it would repeat the rows of epochs that finished, but not in a checkpoint.
             rows = itertools.zip_longest(range(1, epoch + 2), *self.history.values(), fillvalue="")

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _compiled, _padded, data
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
-from tfr_smooth.training import cluster
+from tfr_smooth.training import strategies
 
 _IDS = ("query_id", "doc_id")
 # One graph per model, as long as the model exists, so that calls do not trace it again.
@@ -55,7 +55,7 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     """
     score = model
     if isinstance(model, tf.keras.Model):
-        cluster.check_readable(model)
+        strategies.check_readable(model)
         score = compiled_scorer(model)
     taken = _input_names(model)
     number = 0

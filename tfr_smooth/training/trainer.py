@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _files
-from tfr_smooth.training import cluster
+from tfr_smooth.training import strategies
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.validation import Validation
 
@@ -74,7 +74,7 @@ def train(
     with contextlib.ExitStack() as stack:
         check = stack.enter_context(_deferred_interrupts())
         if checkpoint_dir is not None:
-            if cluster.is_chief(model.distribute_strategy):
+            if strategies.is_chief(model.distribute_strategy):
                 stack.enter_context(_files.locked(checkpoint_dir))
             resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
             finished = resumable.restore(model)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _files
 from tfr_smooth.data.batches import share_by_data
-from tfr_smooth.training import cluster
+from tfr_smooth.training import strategies
 
 MODES = ("max", "min", "last")
 
@@ -106,7 +106,7 @@ class Validation(tf.keras.callbacks.Callback):
         return value > self.best_value if self._mode == "max" else value < self.best_value
 
     def _save(self, path: str) -> None:
-        with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
+        with strategies.path_to_save(self.model.distribute_strategy, path) as own_path:
             os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
             with _files.replacing(own_path) as unfinished:
                 self.model.save(os.fspath(unfinished))
