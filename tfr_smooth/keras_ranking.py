@@ -12,9 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _padded, losses, metrics, models
+from tfr_smooth import _arguments, _padded, _serialization, losses, metrics, models
 
-_registered = tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+_registered = _serialization.register
 
 # tfr.keras.utils: functions of labels and ranks, which the configs of losses may contain.
 

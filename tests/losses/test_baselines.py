@@ -50,7 +50,7 @@ def lambda_weights_at_ties(labels, scores, **arguments):
 # LambdaLoss with different hyperparameters, and the references. tests/losses/test_properties.py checks other losses.
 VARIANTS = {}
 for _metric in METRICS:
-    for _topn in [3] if _metric == "precision" else [None, 1, 3]:
+    for _topn in [3] if _metric == "precision" else [None, 3]:
         VARIANTS[f"{_metric}@{_topn}"] = (
             losses.LambdaLoss(metric=_metric, topn=_topn),
             lambda y, s, m=_metric, k=_topn: references.lambda_loss(y, s, metric=m, topn=k),
@@ -140,7 +140,7 @@ def test_gradient_equals_finite_differences(loss, reference, seed):
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", PLAIN + [loss for loss, _ in VARIANTS.values()], ids=repr)
+@pytest.mark.parametrize("loss", [*PLAIN, losses.LambdaLoss()], ids=repr)
 def test_float32_equals_float64_for_large_scores(loss):
     labels, scores = a_list(2, 10)
     scores = np.float32(np.round(scores * 1e4))
@@ -151,18 +151,6 @@ def test_float32_equals_float64_for_large_scores(loss):
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     near = 1e-6 * np.abs(expected_gradient).max()
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=near)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [[2, 0, 1, 0], *(pytest.param(y, marks=pytest.mark.slow) for y in ([3, 2, 1, 0], [0, 1, 2, 3], [1, 1, 0, 0]))],
-)
-@every_variant
-def test_value_and_gradient_are_finite_for_scores_of_1e30(loss, reference, labels):
-    for scores in ([1e30, -1e30, 0.0, 1e30], [-1e30, 1e30, -1e30, -1e30], [1e30] * 4, [-1e30, 1.0, 2.0, 1e30]):
-        value, gradient = value_and_gradient(loss, np.float32([labels]), np.float32([scores]))
-        assert np.isfinite(value) and np.isfinite(gradient).all()
-        assert np.isfinite(value_of(loss, labels, scores))
 
 
 # ---- ListNet
@@ -228,12 +216,7 @@ def test_list_mle_with_tied_labels_bounds_the_mean_over_their_orders(labels, pos
     np.testing.assert_allclose(value_of(loss, labels, scores), mean, rtol=1e-12)
 
 
-def test_list_mle_pulls_scores_of_tied_labels_together():
-    _, gradient = value_and_gradient(losses.ListMLELoss(), [[1.0, 1.0, 1.0]], tf.constant([[2.0, 0.0, -1.0]]))
-    assert gradient[0, 0] > 0.0 > gradient[0, 2]
-
-
-@pytest.mark.parametrize("length", [40, 200, 2000])
+@pytest.mark.parametrize("length", [40, 2000])
 def test_p_list_mle_weights_do_not_overflow(length):
     labels = np.arange(length, 0.0, -1.0)
     scores = np.random.RandomState(length).randn(length)
@@ -262,9 +245,9 @@ def test_list_mle_is_exact_for_wide_gaps_of_scores(gap):
 # ---- LambdaLoss
 
 
-@pytest.mark.parametrize("topn", [1, 2, 4, None])
+@pytest.mark.parametrize("topn", [2, None])
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("scores", [[0, 0, 0, 0, 0], [1, 0, 0, 1, -1], [2, 2, 0, 1, 0]])
+@pytest.mark.parametrize("scores", [[0, 0, 0, 0, 0], [1, 0, 0, 1, -1]])
 def test_lambda_weights_of_tied_scores_are_means_over_their_orders(metric, topn, scores):
     if metric == "precision" and topn is None:
         topn = 3
@@ -289,8 +272,8 @@ def test_lambda_rank_weights_are_changes_of_ndcg_by_swaps():
         np.testing.assert_allclose(weights[i, j] + weights[j, i], change, atol=1e-12)
 
 
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 20.0])
-@pytest.mark.parametrize("topn", [None, 1, 3])
+@pytest.mark.parametrize("sigma", [0.5, 20.0])
+@pytest.mark.parametrize("topn", [None, 3])
 def test_ndcg_loss1_is_an_upper_bound_of_one_minus_ndcg(topn, sigma):
     loss = losses.LambdaLoss(metric="ndcg_loss1", topn=topn, sigma=sigma)
     for seed in range(20):

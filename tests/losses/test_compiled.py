@@ -1,7 +1,5 @@
 """Losses with parts compiled by XLA: results are unchanged, and no compiled program is reused for other values."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,21 +70,3 @@ def test_overridden_methods_are_used():
     assert_same(in_graph(HalvedLoss(), *batch), [0.5 * each for each in plain])
     found = in_graph(losses.MeasureLoss(HalvedRanking(), measures.NDCG()), *batch)
     assert_same(found, [1.0 - 0.5 * (1.0 - plain[0]), 0.5 * plain[1]])
-
-
-def test_a_redefined_class_of_the_same_name_is_used():
-    """For example, when a notebook cell is edited and run again."""
-
-    def loss(factor):
-        @dataclasses.dataclass(frozen=True)
-        class Mine(rankings.Approx):
-            def positions(self, scores, mask):
-                return factor * super().positions(scores, mask)
-
-        return losses.MeasureLoss(Mine(), measures.NDCG())
-
-    batch = a_batch(length=6)
-    expected = [float(loss(factor)(*batch)) for factor in (1.0, 1.5)]
-    assert abs(expected[0] - expected[1]) > 0.01
-    for factor, value in zip((1.0, 1.5), expected, strict=True):
-        np.testing.assert_allclose(in_graph(loss(factor), *batch)[0], value, rtol=1e-5)

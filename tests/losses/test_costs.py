@@ -45,6 +45,13 @@ def test_yeti_logistic_holds_the_pairs_of_few_samples_at_a_time():
     assert largest_array(for_xla(losses.YetiLogisticLoss(), 1, documents)) <= 2**25 < samples * documents**2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [{"topn": 3}, {"discount": "linear"}], ids=str)
+def test_the_memory_of_soft_ndcg_is_quadratic_in_the_list(arguments):
+    documents = 64
+    assert largest_array(for_xla(losses.SoftNDCGLoss(**arguments), 1, documents)) == documents**2
+
+
 @pytest.mark.parametrize("lists", [1, 5, 8])
 def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
     labels, scores = map(tf.constant, a_batch(batch=lists, length=11))

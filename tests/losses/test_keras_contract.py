@@ -42,7 +42,7 @@ def test_fit_takes_a_model_that_ends_with_dense_1():
     np.testing.assert_allclose(model.evaluate(features, LABELS, verbose=0)[0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("label", [np.nan, np.inf])
+@pytest.mark.parametrize("label", [np.nan, pytest.param(np.inf, marks=pytest.mark.slow)])
 def test_fit_shows_labels_that_are_no_number(label):
     labels = LABELS.copy()
     labels[1, 2] = label

@@ -15,8 +15,8 @@ def a_list(seed, length):
     return labels, random.randn(length)
 
 
-@pytest.mark.parametrize("num_bins", [2, 3, 20, 101])
-@pytest.mark.parametrize("length", [1, 2, 9, 200])
+@pytest.mark.parametrize("num_bins", [2, 20])
+@pytest.mark.parametrize("length", [1, 2, 200])
 @pytest.mark.parametrize("temperature", [0.3, 5.0])
 def test_value_and_gradient_equal_the_paper(num_bins, length, temperature):
     labels, scores = a_list(length, length)
@@ -31,7 +31,7 @@ def test_value_and_gradient_equal_the_paper(num_bins, length, temperature):
         np.testing.assert_allclose(tape.gradient(value, x)[0], slopes, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_one_document_per_bin_center_gives_average_precision(seed):
     labels, _ = a_list(seed, 12)
     random = np.random.RandomState(seed)

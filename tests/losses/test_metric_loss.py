@@ -9,15 +9,6 @@ import tensorflow as tf
 
 from tfr_smooth import losses, measures, metrics, rankings
 
-METRICS = [
-    measures.NDCG(topn=3),
-    measures.Precision(topn=2),
-    measures.AveragePrecision(),
-    measures.ReciprocalRank(),
-    measures.ReciprocalRank(topn=2),
-    measures.ExpectedReciprocalRank(max_grade=2),
-]
-
 
 class OneSoftmax(rankings.Ranking):
     """A minimal ranking: every rank is the same softmax over the documents."""
@@ -26,25 +17,6 @@ class OneSoftmax(rankings.Ranking):
         weights = tf.nn.softmax(tf.where(mask, scores, -1e9))
         ranks = min(topn or scores.shape[1], scores.shape[1])
         return tf.repeat(weights[:, tf.newaxis], ranks, axis=1)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("ranking", [rankings.Approx(), OneSoftmax()])
-def test_the_loss_is_one_minus_the_metric(ranking, metric):
-    random = np.random.RandomState(0)
-    labels, scores = random.randint(0, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
-    labels[:, 0] = 2
-    loss = losses.MeasureLoss(ranking, metric, reduction="none")
-    np.testing.assert_allclose(loss(labels, scores), 1.0 - metric(labels, scores, ranking=ranking), rtol=1e-6)
-    assert loss.ranking is ranking and loss.measure is metric
-
-
-def test_a_named_loss_equals_the_metric_loss_of_its_parts():
-    random = np.random.RandomState(1)
-    labels, scores = random.randint(1, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
-    general = losses.MeasureLoss(rankings.Approx(alpha=3.0), measures.NDCG(topn=2))
-    named = losses.ApproxNDCGLoss(alpha=3.0, topn=2)
-    np.testing.assert_array_equal(general(labels, scores), named(labels, scores))
 
 
 @tf.keras.utils.register_keras_serializable(package="tests")

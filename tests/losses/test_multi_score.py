@@ -181,6 +181,7 @@ def test_dual_learning_is_minimal_at_the_expected_clicks_of_the_position_based_m
     np.testing.assert_allclose(expected, 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_models_with_several_outputs_train():
     labels, _ = batch("ordinal")
     features = np.random.RandomState(2).randn(4, 6, 5).astype(np.float32)

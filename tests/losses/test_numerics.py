@@ -25,7 +25,7 @@ def get(name, **kwargs):
 
 @quick_or_slow(
     [name for name in modes.SAMPLE if (name, checks.check_shift) not in checks.EXPECTED_FAILURES],
-    quick=["smoothi_ndcg"],
+    quick=["softsort_mrr"],
 )
 def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
@@ -76,7 +76,7 @@ def test_scores_may_be_longer_than_ragged_labels(scores):
 NDCG = [name for name in COMBINATIONS if name.endswith("ndcg")] + ["lambda_loss"]
 
 
-@quick_or_slow(NDCG)
+@quick_or_slow(NDCG, quick=["softsort_ndcg"])
 @pytest.mark.parametrize("highest", [128, *(pytest.param(h, marks=pytest.mark.slow) for h in (64, 1000))])
 def test_large_labels_keep_precision(name, highest):
     """Gains 2^y - 1 are relative to the largest gain of the list: above 64, only differences of labels matter."""
@@ -191,8 +191,7 @@ def test_half_precision_gradients_are_infinite_only_beyond_their_range():
 
 
 @quick_or_slow(losses.NAMES, quick=[*FINITE, "sinkhorn_ndcg", "sinkhorn_spearman"])
-@pytest.mark.parametrize("dtype", [tf.float32, tf.float16, tf.bfloat16])
-def test_ties_have_a_moderate_gradient(name, dtype):
+def test_ties_have_a_moderate_gradient(name):
     """Those of a new model whose last layer is 0, or whose scores saturate; they must fit the range of float16.
 
     The largest ones are those of the steep steps of precision and recall at positions of Sinkhorn, about 1,100.
@@ -200,7 +199,7 @@ def test_ties_have_a_moderate_gradient(name, dtype):
     labels = np.float32([[2, 0, 1, 0, 0, 3], [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, -1, -1]])
     for height in (0.0, 100.0):
         step = modes.step(get(name, reduction="none"))
-        value, gradient = step(tf.constant(labels), tf.cast(tf.fill(labels.shape, height), dtype))
+        value, gradient = step(tf.constant(labels), tf.fill(labels.shape, tf.constant(height, tf.float16)))
         assert np.isfinite(value).all() and np.abs(tf.cast(gradient, tf.float32)).max() < 2000.0
 
 

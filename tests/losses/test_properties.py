@@ -12,7 +12,9 @@ from tfr_smooth import _keras, losses, rankings
 MULTI_SCORE = ("click_em", "dual_learning", "mixture_em", "ordinal")
 # The most demanding mode, which the fast tests run.
 HARDEST_MODE = "xla, unknown shapes"
-FAST = {*ONE_OF_EACH, *SAMPLE} - ({*COMBINATIONS} - {*ONE_OF_EACH})
+# The rankings have tests of their own in tests/rankings.
+FAST = {*ONE_OF_EACH, *SAMPLE} - {name for name in COMBINATIONS if not name.startswith(("softsort", "approx"))}
+OF_RANKINGS = (checks.check_reference, checks.check_gradient)
 
 
 def cases():
@@ -23,9 +25,8 @@ def cases():
                 continue  # test_every_ranking_and_baseline_has_a_reference names it
             reason = checks.EXPECTED_FAILURES.get((name, check))
             marks = [] if reason is None else [pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)]
-            if name not in FAST and not (
-                check is checks.check_reference and name.startswith(("approx", "smoothi_map"))
-            ):
+            in_short = name in ONE_OF_EACH or name.startswith(("approx", "smoothi_map"))
+            if name not in FAST and not (check in OF_RANKINGS and in_short):
                 marks.append(pytest.mark.slow)
             found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
     return found
@@ -41,11 +42,11 @@ def test_every_expected_failure_names_an_existing_loss_and_check():
     assert set(checks.EXPECTED_FAILURES) <= known
 
 
-@pytest.mark.parametrize("name", losses.NAMES)
-def test_every_hyperparameter_has_a_changed_value(name):
-    subject = checks.SUBJECTS[name]
-    assert set(subject.changed) == set(subject.hyperparameters)
-    assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items())
+def test_every_hyperparameter_has_a_changed_value():
+    for name in losses.NAMES:
+        subject = checks.SUBJECTS[name]
+        assert set(subject.changed) == set(subject.hyperparameters)
+        assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items()), name
 
 
 @quick_or_slow(losses.NAMES, quick=("softsort_ndcg",))  # tests/losses/test_modes.py runs others

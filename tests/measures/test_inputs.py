@@ -7,7 +7,6 @@ import tensorflow as tf
 from tests import helpers
 from tfr_smooth import _padded, losses, metrics
 
-NAN = float("nan")
 LABELS = [[2.0, 0.0, 1.0], [1.0], [0.0, 1.0]]
 SCORES = [[0.3, 1.2, -0.4], [0.7], [0.1, -0.2]]
 WEIGHTS = [[1.0, 2.0, 3.0], [4.0], [5.0, 6.0]]

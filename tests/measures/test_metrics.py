@@ -34,16 +34,6 @@ def test_labels_above_max_grade_count_as_max_grade():
     np.testing.assert_array_equal(err(tf.constant([[7, 0]]), scores), err(tf.constant([[2, 0]]), scores))
 
 
-def test_reciprocal_ranks_of_a_smooth_ranking_equal_the_cascade():
-    labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.3, 1.0, 0.5, -0.2, 0.1])
-    found = np.minimum(references.smoothi_indicators(scores) @ references.binary(labels), 1.0)
-    value = measures.ReciprocalRank()(labels[None], scores[None], ranking=rankings.SmoothI(1.0))
-    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
-    found = np.minimum(references.smoothi_indicators(scores) @ references.satisfaction(labels), 1.0)
-    value = measures.ExpectedReciprocalRank()(labels[None], scores[None], ranking=rankings.SmoothI(1.0))
-    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
-
-
 def test_lists_have_relevant_documents_by_the_definition_of_each_metric():
     labels = tf.constant([[0.0, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
     mask = tf.constant([[True, True], [True, True], [True, False], [False, False]])

@@ -68,40 +68,6 @@ def test_values_by_hand(metric, labels, scores, expected):
     assert value(metric, tf.constant([labels]), tf.constant([scores], tf.float32)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_means_of_arp_and_opa_are_over_documents_and_pairs():
-    labels = tf.constant([[0, 1, -1], [1, 2, 0], [0, 0, 0]])
-    scores = tf.constant([[2.0, 1.0, 9.0], [2.0, 5.0, 4.0], [1.0, 2.0, 3.0]])
-    assert value(metrics.ARPMetric(), labels, scores) == pytest.approx((1 * 2 + 2 * 1 + 1 * 3) / (1 + 2 + 1))
-    assert value(metrics.OPAMetric(), labels, scores) == pytest.approx((0 + 2) / (1 + 3))
-    weights = tf.constant([3.0, 2.0, 7.0])
-    assert value(metrics.ARPMetric(), labels, scores, weights) == pytest.approx((3 * 2 + 2 * (2 + 3)) / (3 * 1 + 2 * 3))
-    assert value(metrics.OPAMetric(), labels, scores, weights) == pytest.approx(2 * 2 / (3 * 1 + 2 * 3))
-
-
-def test_relations_between_measures():
-    labels, scores = random_lists()
-    relevant = (labels >= 1.0).sum(axis=1)
-    for topn in (1, 3, 20):
-        recall, precision, hits, rank = (
-            measure(topn=topn)(labels, scores).numpy()
-            for measure in (measures.Recall, measures.Precision, measures.Hits, measures.ReciprocalRank)
-        )
-        np.testing.assert_allclose(recall * relevant, precision * topn, rtol=1e-6)
-        np.testing.assert_array_equal(hits, rank > 0.0)
-        ideal = measures.ideal_dcg(np.maximum(labels, 0.0), labels >= 0.0, topn)
-        dcg = measures.DCG(topn=topn)(labels, scores)
-        np.testing.assert_allclose(dcg / ideal, measures.NDCG(topn=topn)(labels, scores), rtol=1e-6)
-        one = labels[..., np.newaxis]
-        linear = measures.DCG(topn=topn, gain_fn=tf.identity)(labels, scores)
-        for of_subtopic in (one, labels):
-            alpha_dcg = measures.AlphaDCG(topn=topn, alpha=0.0)(of_subtopic, scores)
-            np.testing.assert_allclose(alpha_dcg, linear, rtol=1e-6)
-        np.testing.assert_allclose(measures.PrecisionIA(topn=topn)(one, scores), precision, rtol=1e-6)
-    accuracy = measures.OrderedPairAccuracy()
-    has_pairs = [len(references.pairs_of(row[row >= 0.0])) > 0 for row in labels]
-    np.testing.assert_allclose(accuracy(labels, scores) + accuracy(labels, -scores), has_pairs, rtol=1e-6)
-
-
 def test_measures_of_ranks_are_defined_for_smooth_rankings():
     labels, scores = random_lists()
     ranking = rankings.SoftSort(temperature=0.01)

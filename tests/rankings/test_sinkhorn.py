@@ -60,21 +60,6 @@ def test_rows_and_columns_sum_to_one(epsilon):
     assert (plan >= 0.0).all()
 
 
-def test_padded_documents_have_no_transport():
-    rows = [np.random.RandomState(0).randn(8), np.random.RandomState(1).randn(3)]
-    scores, mask = evaluate.padded(rows)
-    found = Sinkhorn().transport(tf.constant(scores), tf.constant(mask)).numpy()
-    for plan, row in zip(found, rows, strict=True):
-        expected = np.zeros((8, 8))
-        expected[: len(row), : len(row)] = transport(Sinkhorn(), row[None])[0]
-        np.testing.assert_allclose(plan, expected, rtol=1e-12)
-
-
-def test_a_large_epsilon_gives_the_mean_rank():
-    scores = np.random.RandomState(0).randn(1, 9)
-    np.testing.assert_allclose(positions(Sinkhorn(1e7), scores), 5.0, rtol=1e-5)
-
-
 def test_iterations_stop_at_the_threshold_or_max_iterations():
     scores = np.random.RandomState(1).randn(2, 12)
     errors = []

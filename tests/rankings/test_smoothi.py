@@ -97,19 +97,6 @@ def test_discounted_gain_equals_that_computed_from_rank_relevance(kind, topn):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
 
 
-def test_reference_slopes_equal_finite_differences_with_constant_products():
-    """Tests the reference itself: its slopes are derivatives with constant products."""
-    scores, relevance = a_list(0, 6, np.float64)
-    factors = references.smoothi_factors(scores - scores.min(), 2.0, 0.1, 6)
-    _, slopes = references.relevance_and_slopes(scores, relevance, alpha=2.0)
-    for rank in range(6):
-
-        def frozen(s, rank=rank):
-            return references.softmax(2.0 * (s - s.min()) * factors[rank]) @ relevance
-
-        np.testing.assert_allclose(slopes[rank], references.central_differences(frozen, scores), atol=1e-8)
-
-
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 30.0])
 def test_the_gradient_without_stop_gradient_equals_finite_differences(alpha):
     scores, relevance = a_list(1, 8, np.float64)

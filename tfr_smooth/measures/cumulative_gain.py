@@ -13,9 +13,9 @@ from tfr_smooth.rankings import Ranking, dcg
 from tfr_smooth.rankings.dcg import Discount, NDCGGain, TensorFunction, exponential_gain
 from tfr_smooth.rankings.ranking import Gain
 
-# The highest label of lists for which the ideal DCG is computed without a sort.
+# The highest label of lists for which the ideal DCG is computed without a sort; more than the grades of LETOR data.
 _GRADES = 8.0
-# Up to this number of ranks, a sort is equally fast.
+# Up to this number of ranks, a sort is equally fast, and compiles faster: measured when it was chosen.
 _FEW_RANKS = 32
 # The highest label for a DCG with the gain 2^y - 1.
 _LARGEST = 100.0

@@ -34,7 +34,8 @@ from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 REGULARIZATIONS = ("l2", "kl")
 Solve = Callable[[tf.Tensor, "_Blocks"], tuple[tf.Tensor, tf.Tensor]]
-# If pooling needs more rounds than this, the lists are split instead.
+# If pooling needs more rounds than this, the lists are split instead. Not tuned: random lists need fewer, and a list of
+# 2,000 that pools one document per round took 350 ms instead of 10.
 _FEW_ROUNDS = 20
 # A shortfall up to this value times the squared length is rounding.
 _ROUNDING = 1e-12

@@ -21,7 +21,8 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
 
-# One in this many states of the recursion is stored for the gradient; the others are recomputed.
+# One in this many states of the recursion is stored for the gradient; the others are recomputed. Not tuned: near the
+# square root of a few hundred contests, which needs the least memory.
 _STATES_BETWEEN = 16
 # `rank_normal` keeps the Rank-Binomial distribution of this many documents at the ends of the ranking. Documents whose
 # distances from the ends differ by rounding are tied, and tied documents are treated alike.
