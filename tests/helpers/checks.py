@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, references, value_and_gradient
+from tests.helpers import a_batch, references, value_and_gradient
 from tests.helpers.facts import COMBINATIONS, RELAXATIONS
 from tests.helpers.modes import NEED_A_CUTOFF
 from tfr_smooth import _serialization, losses
@@ -442,18 +442,6 @@ def _assert_raises(error, message, call):
         assert re.search(message, str(raised)), f"expected {message!r}, got {raised}"
     else:
         raise AssertionError(f"expected {error.__name__} with {message!r}")
-
-
-def check_mode(subject: Subject, mode: str) -> None:
-    """Value and gradient in a graph equal those in eager mode, with padding, NaN and a skipped list."""
-    labels, scores = with_nan(*subject.batch, np.inf)
-    labels, scores = np.vstack([labels, labels[:1]]), np.vstack([scores, scores[:1]])
-    labels[5] = -1.0
-    found = in_graph(subject.each(), pad(labels, 2, -1.0), pad(scores, 2, np.nan), **GRAPH_MODES[mode])
-    np.testing.assert_array_equal(found[1][:, 6:], 0.0)
-    found = found[0], found[1][:, :6]
-    assert found[0][5] == 0.0 and not found[1][5].any()
-    _assert_nan_only_in_lists_1_and_2(subject, found)
 
 
 def _assert_near(found, expected):

@@ -15,6 +15,11 @@ from tfr_smooth.rankings import smoothi
 
 ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), losses.SmoothINDCGLoss(topn=10)]
 TWO_PASSES = [losses.SmoothIMAPLoss()]
+PASSES = [
+    (ONE_PASS[0], 1),
+    *(pytest.param(loss, 1, marks=pytest.mark.slow) for loss in ONE_PASS[1:]),
+    (TWO_PASSES[0], 2),
+]
 
 
 def for_xla(loss, batch, length):
@@ -29,7 +34,7 @@ def largest_array(program):
     return max(math.prod(map(int, shape.split(","))) for shape in shapes)
 
 
-@pytest.mark.parametrize(("loss", "passes"), [(x, 1) for x in ONE_PASS] + [(x, 2) for x in TWO_PASSES])
+@pytest.mark.parametrize(("loss", "passes"), PASSES)
 def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passes):
     lists, documents = 8, 64
     program = for_xla(loss, lists, documents)
@@ -40,6 +45,7 @@ def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passe
     assert largest_array(program) <= 8 * lists * documents < documents * lists * documents
 
 
+@pytest.mark.slow
 def test_yeti_logistic_holds_the_pairs_of_few_samples_at_a_time():
     documents, samples = 3000, 8
     assert largest_array(for_xla(losses.YetiLogisticLoss(), 1, documents)) <= 2**25 < samples * documents**2
@@ -52,7 +58,7 @@ def test_the_memory_of_soft_ndcg_is_quadratic_in_the_list(arguments):
     assert largest_array(for_xla(losses.SoftNDCGLoss(**arguments), 1, documents)) == documents**2
 
 
-@pytest.mark.parametrize("lists", [1, 5, 8])
+@pytest.mark.parametrize("lists", [1, 5])
 def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
     labels, scores = map(tf.constant, a_batch(batch=lists, length=11))
     mask, gains = labels >= 0.0, tf.nn.relu(labels)

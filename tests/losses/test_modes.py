@@ -190,22 +190,6 @@ def test_a_restored_saved_model_computes_the_same(name, tmp_path):
     assert_same(modes.step(lambda labels, scores, _: loaded.value(labels, scores))(labels, scores), expected)
 
 
-@quick_or_slow(sorted(metrics.NAMES), quick=("ndcg", "softsort_map"))
-def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
-    labels, scores = modes.batch()
-    labels[2, 1] = np.nan
-    metric = metrics.get(name)
-
-    @tf.function(input_signature=modes.UNKNOWN)
-    def update(labels, scores):
-        metric.update_state(labels, scores)
-
-    for function in (metric.update_state, update):
-        metric.reset_state()
-        function(tf.constant(labels), tf.constant(scores))
-        assert np.isnan(metric.result())
-
-
 @pytest.mark.parametrize("score", [1e30, pytest.param(12345.678, marks=pytest.mark.slow)])
 @quick_or_slow(["approx_ndcg", "soft_ndcg", "smoothi_ndcg", "rank_net", "lambda_loss"], quick=["rank_net"])
 def test_ties_of_any_score_are_ties_in_every_mode(name, score):

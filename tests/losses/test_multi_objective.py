@@ -104,6 +104,7 @@ def test_the_metric_is_the_weighted_mean_over_labels():
     assert float(metric.result()) == 0.0
 
 
+@pytest.mark.slow  # tests/ranker/test_ranker_labels.py trains with the loss
 def test_keras_trains_with_the_loss_and_saves_both():
     inputs = np.random.default_rng(0).normal(size=[*SCORES.shape, 3]).astype(np.float32)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])

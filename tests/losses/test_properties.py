@@ -10,8 +10,6 @@ from tests.helpers.modes import ONE_OF_EACH, SAMPLE, quick_or_slow
 from tfr_smooth import _keras, losses, rankings
 
 MULTI_SCORE = ("click_em", "dual_learning", "mixture_em", "ordinal")
-# The most demanding mode, which the fast tests run.
-HARDEST_MODE = "xla, unknown shapes"
 # The rankings have tests of their own in tests/rankings.
 FAST = {*ONE_OF_EACH, *SAMPLE} - {name for name in COMBINATIONS if not name.startswith(("softsort", "approx"))}
 OF_RANKINGS = (checks.check_reference, checks.check_gradient)
@@ -49,18 +47,6 @@ def test_every_hyperparameter_has_a_changed_value():
         assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items()), name
 
 
-@quick_or_slow(losses.NAMES, quick=("softsort_ndcg",))  # tests/losses/test_modes.py runs others
-def test_value_and_gradient_with_xla_and_unknown_shapes_equal_eager(name):
-    checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [mode for mode in GRAPH_MODES if mode != HARDEST_MODE])
-@pytest.mark.parametrize("name", losses.NAMES)
-def test_value_and_gradient_in_other_modes_equal_eager(name, mode):
-    checks.check_mode(checks.SUBJECTS[name], mode)
-
-
 def a_model(loss):
     tf.keras.utils.set_random_seed(0)  # From some initial weights, the gradient of some losses vanishes.
     inputs = tf.keras.Input((8, 2))
@@ -71,7 +57,7 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@quick_or_slow(losses.NAMES, quick=["softsort_ndcg"])
+@quick_or_slow(losses.NAMES, quick=())  # tests/losses/test_keras_contract.py fits
 def test_fit_lowers_the_loss(name):
     model, features, labels = a_model(checks.SUBJECTS[name].loss())
     weights = np.ones(8, np.float32)
@@ -79,7 +65,7 @@ def test_fit_lowers_the_loss(name):
     assert history["loss"][-1] < history["loss"][0]
 
 
-@quick_or_slow(losses.NAMES, quick=("approx_err",))
+@quick_or_slow(losses.NAMES, quick=())  # tests/losses/test_keras_users.py restores a loss
 def test_a_keras_file_restores_the_loss(name, tmp_path):
     subject = checks.SUBJECTS[name]
     loss = subject.make(**subject.changed)
