@@ -97,19 +97,6 @@ def test_damaged_files_are_written_again(path, tmp_path, name):
         assert name == "lists.json" or file.read_bytes() == content
 
 
-def test_files_are_read_at_the_opening_only_if_their_time_has_changed(path, tmp_path, monkeypatch):
-    read_letor(path, cache_dir=tmp_path)
-    checked = []
-    digest = conversion.digest
-    monkeypatch.setattr(conversion, "digest", lambda files: checked.extend(files) or digest(files))
-    read_letor(path, cache_dir=tmp_path)
-    assert checked == []
-    (file,) = tmp_path.glob("a.txt-*/documents.arrow")
-    os.utime(file, ns=(1, 1))
-    read_letor(path, cache_dir=tmp_path)
-    assert checked == [str(file)]
-
-
 def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     bad = tmp_path / "bad.txt"

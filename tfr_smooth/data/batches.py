@@ -158,7 +158,7 @@ def dataset(
     """
     parts = [*inputs.values(), *labels, *weights.values()]
     lengths = np.minimum(lengths, list_size or lengths)
-    kinds = [*(part.dtype for part in parts), tf.bool]
+    kinds = [part.dtype for part in parts] + [tf.bool]
     batch = order.batch_size if order.drop_remainder else None
     shapes = [[batch] if part.per_list else [batch, list_size, *part.values.shape] for part in parts]
     read = 0

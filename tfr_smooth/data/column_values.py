@@ -79,8 +79,8 @@ class ColumnValues:
 
     def __init__(self, column: pa.ChunkedArray, is_position: bool = False) -> None:
         kind = column.type
-        self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
-        self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
+        self._chunks = list(filter(len, column.chunks)) or [pa.array([], kind)]
+        self._ends = np.cumsum(list(map(len, self._chunks)))
         nested = value_type(kind)
         values = kind.value_type if nested in NESTED else kind
         self.is_set = nested == "set"

@@ -70,6 +70,7 @@ class Lists:
 
     Attributes:
       roles: The roles of the columns.
+      source: The columns with the rows of the source, also those of queries that are not selected.
       query_ids: The id of each query, as an Arrow array.
       lengths: int64 [queries], the number of documents of each query.
 
@@ -91,7 +92,8 @@ class Lists:
         pages: mmap.mmap | None = None,
     ) -> None:
         self.roles, self.query_ids, self.lengths = roles, query_ids, lengths
-        self._columns, self._order, self._pages = columns, order, pages
+        self.source, self._order, self._pages = columns, order, pages
+        self._readers: dict[str, ColumnValues] = {}  # of columns, shared by selections of queries
         self._begins = self.starts[:-1]  # the place of the first document of each query
 
     @classmethod
@@ -124,17 +126,12 @@ class Lists:
     @property
     def num_features(self) -> int:
         """The width of the column "features", or the number of feature columns."""
-        return self._columns[DENSE].type.list_size if self.is_dense else len(self.roles.features)
+        return self.source[DENSE].type.list_size if self.is_dense else len(self.roles.features)
 
     @property
     def is_dense(self) -> bool:
         """Whether the features are the matrix in the column "features"."""
-        return self.roles.features == (DENSE,) and value_type(self._columns[DENSE].type) == "vector"
-
-    @property
-    def source(self) -> pa.Table:
-        """The columns with the rows of the source, also those of queries that are not selected."""
-        return self._columns
+        return self.roles.features == (DENSE,) and value_type(self.source[DENSE].type) == "vector"
 
     @property
     def starts(self) -> np.ndarray:
@@ -155,8 +152,8 @@ class Lists:
     def table(self) -> pa.Table:
         """The columns, with the documents in order; copied only if the rows of the source have another order."""
         rows = self.rows
-        is_whole = len(rows) == len(self._columns) and (np.diff(rows) == 1).all()
-        return self._columns if is_whole else self._columns.take(pa.array(rows))
+        is_whole = len(rows) == len(self.source) and (np.diff(rows) == 1).all()
+        return self.source if is_whole else self.source.take(pa.array(rows))
 
     def rows_of(self, queries: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Returns the rows of the first documents of queries.
@@ -188,7 +185,7 @@ class Lists:
         content = hashlib.sha256(repr(self.roles).encode())
         for array in (self.rows, self.lengths):
             content.update(np.ascontiguousarray(array).data)
-        for name, column in zip(self._columns.column_names, self._columns.columns, strict=True):
+        for name, column in zip(self.source.column_names, self.source.columns, strict=True):
             content.update(name.encode())
             for chunk in column.chunks:
                 update_hash(content, chunk)
@@ -204,8 +201,10 @@ class Lists:
         Returns:
           A function of rows.
         """
-        name = _arguments.name("name", name, self._columns.column_names)
-        return ColumnValues(self._columns[name], is_position=name == self.roles.position)
+        if name not in self._readers:
+            name = _arguments.name("name", name, self.source.column_names)
+            self._readers[name] = ColumnValues(self.source[name], is_position=name == self.roles.position)
+        return self._readers[name]
 
     def values(self, name: str) -> np.ndarray:
         """Returns the values of a column, with the documents in order.
@@ -258,8 +257,8 @@ class Lists:
           The lists.
         """
         replaced, columns = copy.copy(self), columns or {}
-        by_name = {name: columns[name] if name in columns else self._columns[name] for name in roles.columns}
-        replaced.roles, replaced._columns = roles, pa.table(by_name)
+        by_name = {name: columns[name] if name in columns else self.source[name] for name in roles.columns}
+        replaced.roles, replaced.source, replaced._readers = roles, pa.table(by_name), {}
         return replaced
 
     def without(self, *roles: str) -> Lists:
@@ -394,7 +393,7 @@ class Lists:
                 counts = dict(zip(distinct.tolist(), numbers.tolist(), strict=True))
         missing, rows = {}, self.rows
         for name in self.roles.features:
-            column = self._columns[name]
+            column = self.source[name]
             is_missing = pc.is_null(column, nan_is_null=True).to_numpy()[rows]
             if is_missing.any() and value_type(column.type) != "vector":
                 missing[name] = int(is_missing.sum())

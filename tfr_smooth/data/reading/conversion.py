@@ -1,8 +1,7 @@
 """Lists in a cache folder: sources are converted once, and then mapped into memory.
 
 An entry is a folder with `documents.arrow` (the columns), `queries.arrow` (ids and lengths), and `lists.json`, which is
-written last: what was converted, and the size, time and checksum of each file. A file of another time than when it was
-written is read once to compare the checksum.
+written last: what was converted, and the size and time of each file. Files that differ from these are written again.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ import pyarrow as pa
 
 from tfr_smooth import _files
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.text_files import digest, state_of
+from tfr_smooth.data.reading.text_files import state_of
 from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
-_FORMAT = 4
+_FORMAT = 5
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _FILES = ("documents.arrow", "queries.arrow")
 
@@ -112,9 +111,8 @@ def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None
         if entry["described"] != described:
             return None
         for name in _FILES:
-            *state, checksum = entry["files"][name]
-            if state != state_of(os.fspath(folder / name))[1:] and checksum != digest([os.fspath(folder / name)]):
-                raise ValueError(name)
+            if entry["files"][name] != state_of(os.fspath(folder / name))[1:]:
+                raise ValueError(f"{name} is not what was written")
         documents, pages = _mapped(folder / _FILES[0])
         queries, _ = _mapped(folder / _FILES[1])
         lengths = queries["length"].to_numpy()
@@ -151,8 +149,7 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)
-        paths = {name: os.fspath(folder / name) for name in _FILES}
-        files = {name: [*state_of(path)[1:], digest([path])] for name, path in paths.items()}
+        files = {name: state_of(os.fspath(folder / name))[1:] for name in _FILES}
         text = json.dumps({"described": described, "files": files})
         _files.write_text(folder / "lists.json", [text])
     except BaseException:
