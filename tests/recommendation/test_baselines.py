@@ -110,8 +110,6 @@ def test_item_knn_sums_the_cosines_of_the_nearest_items(neighbors, shrinkage, bl
         (recommendation.ItemKNN, "shrinkage", -1.0, "a finite number >= 0"),
         (recommendation.MarkovChain, "order", 0, "an integer >= 1"),
         (recommendation.MarkovChain, "decay", 1.5, "a number in (0, 1]"),
-        (recommendation.MarkovChain, "decay", 0.0, "a number in (0, 1]"),
-        (recommendation.MarkovChain, "smoothing", 0.0, "a finite number > 0"),
     ],
 )
 def test_a_bad_setting_is_refused(baseline, name, value, expected):

@@ -5,8 +5,7 @@ import pytest
 
 from tests.helpers import value_and_gradient
 from tests.helpers.modes import quick_or_slow
-from tests.recommendation.groups import likes
-from tfr_smooth import losses, recommendation
+from tfr_smooth import losses
 from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 
 LOSSES = {
@@ -59,16 +58,3 @@ def test_padding_reaches_nothing():
         np.testing.assert_array_equal(with_nan, without)
         assert np.isfinite(without).all()
     assert expected[0][2] == 0.0 and (expected[1][labels < 0.0] == 0.0).all()
-
-
-@pytest.mark.slow
-def test_all_items_as_candidates_train_like_the_whole_catalog():
-    train, held_out = recommendation.hold_out(recommendation.Interactions(likes()), items=2)
-    options = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False}
-    options |= {"epochs": 2, "learning_rate": 0.01, "batch_size": 16, "refit": False}
-    whole, best, few = (
-        recommendation.Recommender(**options, hard_negatives=hard_negatives).fit(train, validation=held_out)
-        for hard_negatives in (None, train.num_items, 2)
-    )
-    np.testing.assert_allclose(best.predict([0, 9]), whole.predict([0, 9]), rtol=1e-3, atol=1e-3)
-    assert np.abs(few.predict([0, 9]) - whole.predict([0, 9])).max() > 1e-3

@@ -91,12 +91,6 @@ def test_exports_answer_as_recommend_does(exported, name):
     np.testing.assert_allclose(found["vectors"], vectors, rtol=1e-5, atol=1e-5)
 
 
-def test_the_default_signature_is_that_of_users(exported):
-    _, users, _, _, signatures, _ = exported
-    found, expected = (signatures[name](users=given(users))["items"] for name in ("serving_default", "users"))
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
     recommender, users, items, no_item, *_ = exported
     nobody, new = ("nobody", "new") if no_item == "" else (7, 999)
@@ -119,8 +113,10 @@ def test_inputs_of_wrong_shapes_are_errors_and_do_not_end_the_process(exported):
     assert helpers.check_run("tests/serving/wrong_shapes.py", folder).splitlines()[-1] == "[]"
 
 
-def test_vectors_search_the_catalog(exported):
+def test_users_are_the_default_and_vectors_search_the_catalog(exported):
     recommender, users, items, _, signatures, _ = exported
+    by_default, by_users = (signatures[name](users=given(users))["items"] for name in ("serving_default", "users"))
+    np.testing.assert_array_equal(by_default, by_users)
     catalog = signatures["item_vectors"]()
     assert [each.decode() if isinstance(each, bytes) else each for each in catalog["items"].numpy().tolist()] == items
     vectors = recommender.item_vectors()

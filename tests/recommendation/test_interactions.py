@@ -109,7 +109,7 @@ def test_times_and_weights_need_a_matrix_in_their_order(name):
     ],
 )
 def test_bad_users_are_refused(users, message):
-    for function in (random_interactions().dense, random_interactions().padded, random_interactions().rows):
+    for function in (random_interactions().dense, random_interactions().padded):
         with pytest.raises(ValueError, match=re.escape(message)):
             function(users)
 
@@ -344,6 +344,8 @@ def test_bad_options_of_batches_are_refused(options, message):
         recommendation.user_batches(random_interactions(), **options)
     with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
         recommendation.user_batches(recommendation.Interactions(np.zeros([2, 2])), batch_size=1)
+    with pytest.raises(ValueError, match="`negatives` must be an integer >= 1, got 0."):
+        recommendation.candidate_batches(random_interactions(), negatives=0, batch_size=2)
 
 
 # Batches with sampled items.
@@ -385,11 +387,3 @@ def test_candidates_resume_with_the_same_sample():
         np.testing.assert_array_equal(labels, labels_again)
         for name in inputs:
             np.testing.assert_array_equal(inputs[name], again[name])
-
-
-@pytest.mark.parametrize("options, name", [({"negatives": 0}, "negatives"), ({"batch_size": 0}, "batch_size")])
-def test_bad_options_of_candidates_are_refused(options, name):
-    with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 1, got 0."):
-        recommendation.candidate_batches(random_interactions(), **{"negatives": 2, "batch_size": 2, **options})
-    with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
-        recommendation.candidate_batches(recommendation.Interactions(np.zeros([2, 2])), negatives=1, batch_size=1)

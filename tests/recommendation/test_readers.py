@@ -137,12 +137,6 @@ def frame(**columns):
     return pd.DataFrame({**names, **columns})
 
 
-def test_a_duplicate_has_its_latest_time():
-    rows = {"who": ["ann", "ann", "bob", "ann"], "what": ["up", "heat", "up", "up"], "when": [30, 10, 20, 40]}
-    found = recommendation.from_dataframe(pd.DataFrame(rows), user="who", item="what", time="when")
-    assert (found.duplicates, found.times.tolist()) == (1, [10.0, 40.0, 20.0])  # in the order of the matrix
-
-
 _NANOSECONDS = 1_700_000_000_000_000_000 + np.array([30, 10, 20, 10])
 
 

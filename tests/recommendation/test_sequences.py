@@ -283,10 +283,8 @@ def test_the_latest_items_are_held_out():
         for data, validation in ((everything, None), (before, latest))
     )
     assert by_fit.history_ == given.history_
-    for recommender in (by_fit, given):  # with the latest items in the users' sequences
-        histories = [[each for each in row if each >= 0] for row in everything.latest([3, 7], 20)[0].tolist()]
-        expected, found = recommender.recommend(histories=histories), recommender.recommend([3, 7])
-        np.testing.assert_array_equal(found.items, expected.items)
+    latest = by_fit.recommend(histories=[everything.latest([3], 20)[0][0].tolist()]).items
+    np.testing.assert_array_equal(by_fit.recommend([3]).items, latest)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from tfr_smooth.recommendation.baselines import EASE, Baseline, ItemKNN, MarkovChain, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
-from tfr_smooth.recommendation.catalog_order import TopItems, UserScorer, top_items
+from tfr_smooth.recommendation.catalog_order import TopItems, top_items
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, split_by_time
@@ -21,7 +21,6 @@ __all__ = [
     "Popularity",
     "Recommender",
     "TopItems",
-    "UserScorer",
     "candidate_batches",
     "dense_labels",
     "evaluate",

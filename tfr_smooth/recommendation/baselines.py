@@ -11,7 +11,7 @@ import numpy as np
 from tfr_smooth import _arguments
 from tfr_smooth.recommendation.interactions import Interactions, sparse
 
-# Source of items whose common users are counted at once, which bounds memory.
+# Numbers of common users of items that are counted at once, which bounds memory. Not tuned.
 _BLOCK = 2**22
 
 B = TypeVar("B", bound="Baseline")

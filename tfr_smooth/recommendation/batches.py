@@ -13,7 +13,7 @@ from tfr_smooth import _arguments
 from tfr_smooth._compiled import dataset_of
 from tfr_smooth.recommendation.interactions import Interactions
 
-# Numbers of candidates are rounded up to multiples of it.
+# Numbers of candidates are rounded up to multiples of it, so that programs are compiled rarely. Not tuned.
 _GRANULE = 512
 
 

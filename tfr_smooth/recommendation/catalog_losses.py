@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _padded
 from tfr_smooth.losses import RankingLoss
 
-# Scores of a part, which bounds memory: about 30 bytes each.
+# Scores of a part, which bounds memory: about 30 bytes each. Not tuned.
 _PART = 2**21
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,38 +12,14 @@ from tfr_smooth.data.reading.ids import id_lists, listed
 from tfr_smooth.recommendation.ids import places_of
 from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
-# Scores of a block of users, which bounds memory: about 30 bytes each.
+# Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
 _BLOCK = 2**22
 # Lines of printed recommendations.
 _SHOWN = 20
 
 
-class UserScorer(Protocol):
-    """Scores the items of a catalog for users, as the baselines do.
-
-    Example:
-      >>> import numpy as np
-      >>> from tfr_smooth import recommendation
-      >>> class ByIndex:
-      ...     def predict(self, users):
-      ...         return np.tile(np.arange(3.0), [len(users), 1])
-      >>> interactions = recommendation.Interactions([[0, 0, 1]])
-      >>> recommendation.top_items(ByIndex(), interactions, [0], topn=2).items.tolist()
-      [[1, 0]]
-    """
-
-    def predict(self, users: np.ndarray) -> Any:
-        """Scores all items.
-
-        Args:
-          users: int64 [batch], indices of users.
-
-        Returns:
-          Finite numbers [batch, items]; higher is better.
-        """
-
-
-CatalogScorer: TypeAlias = "UserScorer | Callable[[np.ndarray], Any]"
+# An object with a method `predict`, as the baselines are, or such a function.
+CatalogScorer: TypeAlias = "Any | Callable[[np.ndarray], Any]"
 
 
 class TopItems(NamedTuple):

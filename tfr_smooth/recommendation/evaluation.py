@@ -159,7 +159,7 @@ def evaluate(
     filled = 0
     hidden = None if seen is None else lambda block: seen.dense(users[block])
     for block, _, keys in order.blocks(scorer, users, hidden):
-        relevant = test.rows(users[block])
+        relevant = test.matrix[users[block]]
         ascending = highest(keys, depth)
         for row, (start, end) in enumerate(zip(relevant.indptr[:-1], relevant.indptr[1:], strict=True)):
             own = keys[row, relevant.indices[start:end]]

@@ -83,12 +83,13 @@ class CatalogFactors(FeatureScorer):
         if user_encoder is not None and user_encoder.size != dim:
             raise ValueError(f"`user_encoder` must return vectors of the size {dim}, `dim`, got {user_encoder.size}.")
         self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
-        # Transitions may look further back than the encoder.
-        lengths = [getattr(user_encoder, "num_features", 0), getattr(transitions, "order", 0)]
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, max(lengths))
-        self._items = _Table("items", num_items, dim, 2 * seed + 1)
-        if item_bias:
-            self._items.add_bias()
+        self._users: Any
+        if user_encoder is None:
+            self._users = _Factors("users", num_users, dim, 2 * seed)
+        else:  # Transitions may look further back than the encoder.
+            length = max(user_encoder.num_features, 0 if transitions is None else transitions.order)
+            self._users = _Encoded(num_users, user_encoder, length)
+        self._items = _Factors("items", num_items, dim, 2 * seed + 1, has_bias=item_bias)
         if self.user_encoder is not None:
             self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = user_encoder is None
@@ -103,8 +104,10 @@ class CatalogFactors(FeatureScorer):
           users: The places of its users in this model, [users].
           items: The places of its items in this model, [items].
         """
-        self._users.continue_from(other._users, users)
-        self._items.continue_from(other._items, items)
+        for ours, theirs, places in ((self._users, other._users, users), (self._items, other._items, items)):
+            if [weight.shape[1:] for weight in ours.weights] != [weight.shape[1:] for weight in theirs.weights]:
+                raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
+            ours.continue_from(theirs, places)
 
     def without_graph(self) -> CatalogFactors:
         """Returns a new model of one device, whose factors are the vectors after propagation."""
@@ -134,7 +137,7 @@ class CatalogFactors(FeatureScorer):
         if items is not None:
             self._set_new(self._items, interactions.users_per_item > 0, items)
 
-    def _set_new(self, table: _Table, is_known: np.ndarray, encoder: Encoder) -> None:
+    def _set_new(self, table: _Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
             return
         factors, is_new = table.vectors().numpy(), ~is_known
@@ -320,53 +323,59 @@ class CatalogFactors(FeatureScorer):
         return tf.math.l2_normalize(vectors, axis=1) if self.similarity == "cosine" else vectors
 
 
-class _Table(tf.keras.layers.Layer):
-    """Vectors of all users or items: factors, or an encoder's outputs for their latest items.
+class _Factors(tf.keras.layers.Layer):
+    """A vector per user or item.
 
     Args:
       what: "users" or "items".
       count: Their number.
-      dim: Dimension of the factors.
-      seed: Seed of the factors.
-      encoder: See `CatalogFactors`.
+      dim: The dimension.
+      seed: Seed of the vectors.
+      has_bias: Whether each has a bias, initially 0.
+    """
+
+    def __init__(self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False) -> None:
+        super().__init__(name=what)
+        self.built = True  # the constructor creates all weights
+        initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
+        self.factors: Any = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
+        self.bias: Any = self.add_weight(name="bias", shape=(count,), initializer="zeros") if has_bias else None
+
+    def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the vectors of rows, given by their indices [batch], or of all: [batch, dim]."""
+        return _chosen(self.factors, rows)
+
+    def continue_from(self, other: _Factors, places: np.ndarray) -> None:
+        """Copies the weights of others, which have these places."""
+        for ours, theirs in zip(self.weights, other.weights, strict=True):
+            values = tf.convert_to_tensor(ours).numpy()
+            values[places] = tf.convert_to_tensor(theirs).numpy()
+            ours.assign(values)
+
+
+class _Encoded(tf.keras.layers.Layer):
+    """Users who have the output of an encoder for their latest items.
+
+    Args:
+      count: The number of users.
+      encoder: The encoder.
       length: The number of latest items.
     """
 
-    def __init__(
-        self, what: str, count: int, dim: int, seed: int, encoder: SequenceEncoder | None = None, length: int = 0
-    ) -> None:
-        super().__init__(name=what)
-        self.encoder: Any = encoder
-        self.factors: Any = None
-        self.latest: Any = None
-        self.bias: Any = None
+    def __init__(self, count: int, encoder: SequenceEncoder, length: int) -> None:
+        super().__init__(name="users")
         self.built = True  # the constructor creates all weights
-        if encoder is not None:
-            shape: dict[str, Any] = {"shape": (count, length), "initializer": "zeros"}
-            self.latest = self.add_weight(name="features", trainable=False, **shape)
-        else:
-            initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
-            self.factors = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
-
-    def add_bias(self) -> None:
-        """Creates a bias per row."""
-        self.bias = self.add_weight(name="bias", shape=self.factors.shape[:1], initializer="zeros")
+        self.encoder: Any = encoder
+        shape: dict[str, Any] = {"shape": (count, length), "initializer": "zeros"}
+        self.latest: Any = self.add_weight(name="features", trainable=False, **shape)
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the vectors of rows, given by their indices [batch], or of all: [batch, size]."""
-        return _chosen(self.factors, rows) if self.encoder is None else self.encoder(_chosen(self.latest, rows))
+        """Returns the vectors of users, given by their indices [batch], or of all: [batch, size]."""
+        return self.encoder(_chosen(self.latest, rows))
 
-    def continue_from(self, other: _Table, places: np.ndarray) -> None:
-        """Copies the weights of a table whose rows have these places."""
-        if [weight.shape[1:] for weight in self.weights] != [weight.shape[1:] for weight in other.weights]:
-            raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
-        if self.encoder is not None:
-            self.encoder.set_weights(other.encoder.get_weights())
-        for ours, theirs in ((self.factors, other.factors), (self.bias, other.bias)):
-            if ours is not None:
-                values = tf.convert_to_tensor(ours).numpy()
-                values[places] = tf.convert_to_tensor(theirs).numpy()
-                ours.assign(values)
+    def continue_from(self, other: _Encoded, places: np.ndarray) -> None:
+        """Copies the encoder of others."""
+        self.encoder.set_weights(other.encoder.get_weights())
 
 
 def _mean(vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:

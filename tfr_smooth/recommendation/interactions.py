@@ -169,20 +169,6 @@ class Interactions:
         """
         return indices_of("item", self.item_ids, ids)
 
-    def rows(self, users: Any) -> Any:
-        """Returns the rows of users.
-
-        Args:
-          users: Indices of users, [batch].
-
-        Returns:
-          `scipy.sparse.csr_array` [batch, items].
-
-        Raises:
-          ValueError: If an index is not one of a user.
-        """
-        return self.matrix[self.checked_users(users)]
-
     def padded(self, users: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns the items of users and their weights, as models take them.
 
@@ -281,7 +267,7 @@ class Interactions:
         Raises:
           ValueError: If an index is not one of a user.
         """
-        return self.rows(users).astype(bool).toarray()
+        return self.matrix[self.checked_users(users)].astype(bool).toarray()
 
     def checked_users(self, users: Any) -> np.ndarray:
         """Returns indices of users as an array of integers, and raises a `ValueError` for others."""

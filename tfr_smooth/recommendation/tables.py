@@ -16,9 +16,9 @@ from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
+# The size of the vectors of codes; and of the training of an encoder, the least epochs and steps, the rows of a batch
+# and the learning rate of Adam. Not tuned: `benchmarks/new_items.py` measures them.
 _EMBEDDING_DIM = 16
-
-# Of the training of an encoder: the least epochs and steps, the rows of a batch, and the learning rate of Adam.
 _EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
 _ROWS_AT_ONCE = 2**12
 
