@@ -18,7 +18,7 @@ from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.ranker.epochs import SelectedEpoch
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.softmax_first import SoftmaxFirst, number_of_epochs, softmax_first_loss
+from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
@@ -178,13 +178,14 @@ class TrainingPlan:
     ) -> Evaluation:
         """Returns a new compiled model, with the metrics of its validation, the further ones last."""
         with strategy.scope():
+            p = self._params
+            stages = {"epochs": self.epochs, "constant": p["schedule"] == "constant"}
             loss = self._loss_of_one_label()
-            self._softmax_first = softmax_first_loss(loss, self._params["softmax_epochs"])
-            model = self.make_scorer(layer)
-            rate, decay = self._params["learning_rate"], self._params["weight_decay"]
-            optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
+            loss, self._schedule = softmax_first(loss, p["softmax_epochs"], learning_rate=p["learning_rate"], **stages)
+            model, decay = self.make_scorer(layer), p["weight_decay"]
+            optimizer = LazyAdamW(p["learning_rate"], weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
             optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
-            model.compile(optimizer=optimizer, loss=self._of_labels(self._softmax_first or loss))
+            model.compile(optimizer=optimizer, loss=self._of_labels(loss))
         return Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)])
 
     def run(
@@ -239,9 +240,6 @@ class TrainingPlan:
             else:
                 copy = type(metric).from_config(metric.get_config())
                 validation = SelectedEpoch(valid, copy, evaluation, **options)
-        first = number_of_epochs(p["softmax_epochs"], self.epochs)
-        stages: dict[str, Any] = {"epochs": self.epochs, "softmax_epochs": first, "loss": self._softmax_first}
-        schedule = SoftmaxFirst(p["learning_rate"], constant=p["schedule"] == "constant", **stages)
         history = train(
             model,
             dataset_fn,
@@ -251,7 +249,7 @@ class TrainingPlan:
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
             prepare=lambda: None if initial_weights is not None else model.adapt(one_epoch),
-            callbacks=[schedule, *callbacks],
+            callbacks=[self._schedule, *callbacks],
             verbose=p["verbose"],
         )
         scorer.set_weights(model.get_weights())

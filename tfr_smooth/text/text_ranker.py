@@ -34,7 +34,7 @@ from tfr_smooth.serving import versions
 from tfr_smooth.text import text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
-from tfr_smooth.training.softmax_first import number_of_epochs, softmax_first_loss
+from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.validation import selecting
 
 # The model and its inputs, by the name of the architecture.
@@ -220,16 +220,13 @@ class TextRanker(Estimator):
         self._check_patience(valid)
         return train, valid
 
-    def _compiled(self, init_model: TextRanker | None) -> tuple[Reranker, list[tf.keras.callbacks.Callback]]:
-        """Returns the initial model with its optimizer and first loss, and the callbacks that switch the loss."""
+    def _compiled(self, init_model: TextRanker | None) -> tuple[Reranker, tf.keras.callbacks.Callback]:
+        """Returns the initial model with its optimizer and first loss, and the callback that switches the loss."""
         p = self._params
         with _seeded(p["seed"]):
             model = self._make_model(init_model)
-        loss, switch = self._make_loss(), []
-        if (softmax_first := softmax_first_loss(loss, p["softmax_epochs"])) is not None:
-            loss, number = softmax_first, number_of_epochs(p["softmax_epochs"], p["epochs"])
-            epochs = {"epochs": max(1, p["epochs"]), "softmax_epochs": number}
-            switch = [training.SoftmaxFirst(p["learning_rate"], loss=softmax_first, constant=True, **epochs)]
+        rates = {"learning_rate": p["learning_rate"], "epochs": p["epochs"], "constant": True}
+        loss, switch = softmax_first(self._make_loss(), p["softmax_epochs"], **rates)
         model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
         return model, switch
 

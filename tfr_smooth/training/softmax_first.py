@@ -86,17 +86,6 @@ class SoftmaxFirstLoss(losses.RankingLoss):
         return {"loss": _serialization.serialize(self.loss), "is_first": is_first}
 
 
-def softmax_first_loss(loss: tf.keras.losses.Loss, softmax_epochs: float) -> SoftmaxFirstLoss | None:
-    """Returns a loss whose first epochs are on softmax; None if there are none, or that makes no difference."""
-    is_ours = isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
-    return SoftmaxFirstLoss(loss) if softmax_epochs and is_ours else None
-
-
-def number_of_epochs(softmax_epochs: float, epochs: int) -> int:
-    """Returns the number of epochs that an argument `softmax_epochs` stands for: an integer, or a fraction of all."""
-    return softmax_epochs if isinstance(softmax_epochs, int) else round(softmax_epochs * epochs)
-
-
 class SoftmaxFirst(tf.keras.callbacks.Callback):
     r"""Sets the learning rate of each epoch, and switches a `SoftmaxFirstLoss`.
 
@@ -146,3 +135,22 @@ class SoftmaxFirst(tf.keras.callbacks.Callback):
         self.model.optimizer.learning_rate = self._rate * share
         if self._loss is not None:
             self._loss.is_first.assign(epoch < self._softmax_epochs)
+
+
+def softmax_first(
+    loss: tf.keras.losses.Loss, softmax_epochs: float, *, learning_rate: float, epochs: int, constant: bool
+) -> tuple[tf.keras.losses.Loss, SoftmaxFirst]:
+    """Returns the loss of a training whose first epochs are on softmax, and the callback that switches it.
+
+    Args:
+      loss: The loss. If it is not one of `losses` or softmax itself, all epochs are on it.
+      softmax_epochs: The number of the first epochs, or a fraction of all.
+      learning_rate: As for `SoftmaxFirst`.
+      epochs: The number of all epochs.
+      constant: As for `SoftmaxFirst`.
+    """
+    number = softmax_epochs if isinstance(softmax_epochs, int) else round(softmax_epochs * epochs)
+    switches = softmax_epochs and isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
+    first = SoftmaxFirstLoss(loss) if switches else None
+    options: dict[str, Any] = {"epochs": max(1, epochs), "softmax_epochs": number, "constant": constant}
+    return first or loss, SoftmaxFirst(learning_rate, loss=first, **options)
