@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import subprocess
 import zipfile
 
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 from scipy import sparse
 from sklearn import base
 
-from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import losses, recommendation
 
@@ -191,29 +189,6 @@ def test_a_finished_training_is_found_and_refuses_other_settings_and_data(uninte
         recommendation.Recommender(**{**params, "softmax_batch_size": 5}).fit(interactions(), checkpoint_dir=folder)
     with pytest.raises(ValueError, match="`settings` must match .* got data="):
         recommendation.Recommender(**params).fit(interactions(seed=1), checkpoint_dir=folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("refit", [True, False])
-def test_a_killed_training_resumes(refit, tmp_path):
-    """SIGKILL at a random moment of the training, several times."""
-    code = (
-        "import sys; from tests.recommendation.test_recommender import SHORT, interactions, recommendation;"
-        f"recommendation.Recommender(**{{**SHORT, 'refit': {refit}}})"
-        ".fit(interactions(), checkpoint_dir=sys.argv[1]).save(sys.argv[2])"
-    )
-    random, saved = np.random.default_rng(), tmp_path / "recommender.keras"
-    while not saved.exists():
-        with open(tmp_path / "log.txt", "w") as log:
-            process = helpers.start_python("-c", code, tmp_path / "checkpoints", saved, log=log)
-        try:
-            assert process.wait(random.uniform(12.0, 40.0)) == 0, (tmp_path / "log.txt").read_text()[-2000:]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    expected = recommendation.Recommender(**{**SHORT, "refit": refit}).fit(interactions())
-    found = recommendation.Recommender.load(saved)
-    np.testing.assert_array_equal(found.predict(np.arange(24)), expected.predict(np.arange(24)))
 
 
 def test_files_and_pickles_keep_recommendations_and_arguments(fitted, tmp_path):
