@@ -196,7 +196,7 @@ class TextRanker(Estimator):
         with (strategy or training.get_strategy("none")).scope():
             model, switch = self._compiled(init_model)
         options: dict[str, Any] = {"checkpoint_dir": None if checkpoint_dir is None else Path(checkpoint_dir)}
-        options |= {"settings": self._settings(train, valid, init_model), "callbacks": [*switch, *callbacks]}
+        options |= {"settings": self._settings(train, valid, init_model), "callbacks": [switch, *callbacks]}
         history: dict[str, list[float]] = {}
         best_epoch = None
         if self._params["epochs"]:
