@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _plotting, losses
+from tfr_smooth import losses
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ _REPORT = flags.DEFINE_string("report", None, "Report of an earlier run (its --o
 LOOKS = [
     {"linestyle": line, "color": color, "marker": marker}
     for line in ("-", "--", ":")
-    for color, marker in zip(_plotting.COLORS, "osD^vP", strict=True)
+    for color, marker in zip(("C0", "C1", "C2", "C3", "C4", "C5"), "osD^vP", strict=True)
 ]
 GROWTHS = {"documents": "documents per list, N", "lists": "lists per batch"}
 
@@ -157,6 +157,7 @@ def plot(results: Sequence[dict[str, Any]], lists: int, documents: int) -> None:
     if _PLOT.value:
         path = pathlib.Path(_PLOT.value).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
+        sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "tools"))
         sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "tools"))
         from figures import save_both
 

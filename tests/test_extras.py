@@ -33,9 +33,6 @@ with warnings.catch_warnings(record=True) as warned:
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
-    "plot": lambda: tfr_smooth.evaluation.plot_reliability(
-        folder + "/plot.png", {"a": tfr_smooth.evaluation.reliability([0, 1], [0.1, 0.9])}
-    ),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
@@ -65,7 +62,6 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
     assert "pip install 'tfr_smooth[serving]'" in warning
     expected = {
         "trec_eval": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
-        "plot": needs("`plot_reliability`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",

@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import plot_relaxations
 import tensorflow as tf
-from figures import save_both
+from figures import COLORS, save_both, text_color
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tfr_smooth import _files, _plotting, losses, measures, rankings
+from tfr_smooth import _files, losses, measures, rankings
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs" / "images"
 LABELS = [3.0, 2.0, 1.0, 0.0, 0.0]
@@ -87,8 +87,8 @@ def draw_frame(steps: list[Step], number: int) -> Figure:
 
 def draw_step(left: Axes, right: Axes, steps: list[Step], number: int, *, with_names: bool) -> None:
     """The scores with arrows along the gradient, and the share of each document at the first ranks."""
-    step, color, places = steps[number], _plotting.COLORS[0], range(len(LABELS))
-    look = {"arrowstyle": "-|>", "mutation_scale": 13.0, "color": _plotting.COLORS[1], "linewidth": 2.0}
+    step, color, places = steps[number], COLORS[0], range(len(LABELS))
+    look = {"arrowstyle": "-|>", "mutation_scale": 13.0, "color": COLORS[1], "linewidth": 2.0}
     look |= {"shrinkA": 0.0, "shrinkB": 0.0}
     for place, (score, slope) in enumerate(zip(step.scores, step.gradient, strict=True)):
         if abs(slope) > SMALL:
@@ -109,8 +109,8 @@ def draw_step(left: Axes, right: Axes, steps: list[Step], number: int, *, with_n
 def draw_measures(axes: Axes, steps: list[Step], last: int, marked: tuple[int, ...]) -> None:
     """The exact and the smooth measure up to a step, with marks at some steps."""
     for name, values, color, style in (
-        (f"NDCG@{TOPN}: gradient 0", [step.exact for step in steps], _plotting.text_color(), "steps-post"),
-        (f"SmoothI-NDCG@{TOPN}, alpha = {ALPHA:g}", [step.smooth for step in steps], _plotting.COLORS[1], "default"),
+        (f"NDCG@{TOPN}: gradient 0", [step.exact for step in steps], text_color(), "steps-post"),
+        (f"SmoothI-NDCG@{TOPN}, alpha = {ALPHA:g}", [step.smooth for step in steps], COLORS[1], "default"),
     ):
         axes.plot(range(last + 1), values[: last + 1], color=color, label=name, drawstyle=style)
         axes.plot(marked, [values[number] for number in marked], "o", color=color, markersize=5)
@@ -127,7 +127,7 @@ def save_motion(path: pathlib.Path, theme: str, steps: list[Step]) -> None:
     frames, written = [], io.BytesIO()
     for number in range(len(steps)):
         drawn = io.BytesIO()
-        with _plotting.theme(theme):
+        with theme(theme):
             draw_frame(steps, number).savefig(drawn, format="png", dpi=130)
         frames.append(Image.open(drawn).convert("RGB"))
     durations = [FRAME_MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]

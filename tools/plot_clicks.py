@@ -10,10 +10,8 @@ import pathlib
 
 import numpy as np
 from absl import app
-from figures import save_both
+from figures import COLORS, GRAY, save_both, text_color
 from matplotlib.figure import Figure
-
-from tfr_smooth import _plotting
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs" / "images"
 METHODS = ("clicks", "inverse propensities", "two towers", "dual learning", "regression EM")
@@ -26,14 +24,14 @@ def draw() -> Figure:
     sessions = list(map(int, seeds[0][METHODS[0]]))
     figure = Figure(figsize=(5.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    for name, color, marker in zip(METHODS, (_plotting.GRAY, *_plotting.COLORS), "osD^v", strict=False):
+    for name, color, marker in zip(METHODS, (GRAY, *COLORS), "osD^v", strict=False):
         values = np.array([list(seed[name].values()) for seed in seeds])
         errors = values.std(axis=0, ddof=1) / len(seeds) ** 0.5
         look = {"color": color, "marker": marker, "markersize": 5, "capsize": 2, "linewidth": 1.3}
         axes.errorbar(sessions, values.mean(axis=0), yerr=errors, label=name, **look)
     for name, line in LIMITS.items():
         mean = np.mean([seed[name] for seed in seeds])
-        axes.axhline(mean, color=_plotting.text_color(), linestyle=line, linewidth=1.0, label=name)
+        axes.axhline(mean, color=text_color(), linestyle=line, linewidth=1.0, label=name)
     axes.set_xscale("log")
     axes.set_xticks(sessions, [f"{number:,}" for number in sessions])
     axes.minorticks_off()

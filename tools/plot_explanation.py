@@ -12,11 +12,10 @@ from typing import Any
 
 import pandas as pd
 from absl import app, flags
-from figures import save_both
+from figures import bars, save_both
 
 import tfr_smooth
 from tfr_smooth import _files, training
-from tfr_smooth.training import explanation
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs" / "images"
 VALUES = IMAGES / "explanation.json"
@@ -66,7 +65,9 @@ def main(argv: list[str]) -> None:
     if _DATA.value:
         _files.write_text(VALUES, [json.dumps(measure(), indent=1) + "\n"])
     explained = training.Explanation(**json.loads(VALUES.read_text(encoding="utf-8")))
-    for path in save_both(IMAGES / "explanation.png", lambda: explanation.draw(explained, top=20)):
+    title, values = explained.bars()
+    texts: Any = {"title": title, "label": "contribution to the score", "numbers": "{:+.2f}"}
+    for path in save_both(IMAGES / "explanation.png", lambda: bars(values, 20, **texts)):
         print(path)
 
 

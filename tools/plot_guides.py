@@ -14,10 +14,8 @@ import sys
 
 import numpy as np
 import pandas as pd
-from figures import save_both
+from figures import COLORS, GRAY, save_both, text_color
 from matplotlib.figure import Figure
-
-from tfr_smooth import _plotting
 
 DOCS = pathlib.Path(__file__).absolute().parents[1] / "docs"
 PRICES = {"search: sandals": [9, 19, 29, 39, 49], "search: winter boots": [49, 80, 95, 120, 150]}
@@ -36,7 +34,7 @@ def list_context() -> Figure:
     for height, prices in enumerate(PRICES.values()):
         for price in prices:
             rank = (np.sum(np.less(prices, price)) - np.sum(np.greater(prices, price))) / (len(prices) - 1)
-            color = _plotting.COLORS[1] if price == 49 else _plotting.COLORS[0]
+            color = COLORS[1] if price == 49 else COLORS[0]
             axes.scatter(price, height, s=70, color=color)
             axes.annotate(f"{rank:+.1f}" if rank else "0", (price, height + 0.25), ha="center", fontsize=9.0)
     axes.set_yticks(range(len(PRICES)), list(PRICES))
@@ -62,12 +60,12 @@ def id_statistics() -> Figure:
         (right, mean * rows / (rows + strength), f"statistic, s = {strength:.0f}"),
     ):
         for few, color, label in (
-            (rows < 5, _plotting.COLORS[1], "fewer than 5 rows"),
-            (rows >= 5, _plotting.COLORS[0], "5 rows or more"),
+            (rows < 5, COLORS[1], "fewer than 5 rows"),
+            (rows >= 5, COLORS[0], "5 rows or more"),
         ):
             axes.scatter(worth[few], values[few], s=14, color=color, label=label, alpha=0.8, linewidths=0)
         error = np.sqrt(np.mean((values - worth) ** 2))
-        axes.axline((0.0, 0.0), slope=1.0, color=_plotting.GRAY, linewidth=1.0)
+        axes.axline((0.0, 0.0), slope=1.0, color=GRAY, linewidth=1.0)
         axes.set_title(f"{title}: error {error:.2f}")
         axes.set_xlabel("what the id is worth")
     left.set_ylabel("estimate")
@@ -88,10 +86,10 @@ def finish_on_metric() -> Figure:
             np.arange(len(LOSSES)) + (0.12 if color else -0.12),
             xerr=[1.96 * difference.sem() for difference in differences],
             fmt="o",
-            color=_plotting.COLORS[color],
+            color=COLORS[color],
             label=label,
         )
-    axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
+    axes.axvline(0.0, color=text_color(), linewidth=0.8)
     axes.set_yticks(range(len(LOSSES)), list(LOSSES.values()))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 from absl import app, flags
-from figures import save_both
+from figures import COLORS, GRAY, save_both
 from matplotlib.figure import Figure
 
-from tfr_smooth import Ranker, _files, _plotting, data, evaluation
-from tfr_smooth.evaluation import calibration
+from tfr_smooth import Ranker, _files, data, evaluation
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -60,9 +59,9 @@ def curves(history: dict[str, list[float]], best_epoch: int) -> Figure:
     """The metrics of each epoch, with the selected one."""
     figure = Figure(figsize=(5.5, 4.8), layout="constrained")
     axes = figure.subplots()
-    for (name, values), color in zip(history.items(), _plotting.COLORS, strict=False):
+    for (name, values), color in zip(history.items(), COLORS, strict=False):
         axes.plot(range(1, len(values) + 1), values, color=color, marker="o", markersize=3.0, label=name)
-    axes.axvline(best_epoch, color=_plotting.GRAY, linestyle=":", zorder=1.5)
+    axes.axvline(best_epoch, color=GRAY, linestyle=":", zorder=1.5)
     axes.set_title("Metrics by epoch")
     axes.set_xlabel(f"epoch (dotted: best on validation, {best_epoch})")
     axes.legend()
@@ -77,6 +76,28 @@ def stored(name: str, compute: Any, folder: str | None) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def draw_reliability(tables: dict[str, evaluation.Reliability]) -> Figure:
+    """Observed against predicted rates of relevance, with the ideal diagonal; below, the documents of each bin."""
+    figure = Figure(figsize=(5.5, 6.2), layout="constrained")
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(4.0, 1.0))
+    highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
+    axes.plot([0.0, highest], [0.0, highest], color=GRAY, linestyle=":", label="ideal")
+    for (name, table), color in zip(tables.items(), COLORS, strict=False):
+        label = f"{name} (ECE {table.expected_calibration_error:.3f})"
+        look: dict[str, Any] = {"color": color, "marker": "o", "markersize": 4.5}
+        errors = np.abs(table.intervals - table.observed[:, np.newaxis]).T
+        axes.errorbar(table.predicted, table.observed, yerr=errors, label=label, capsize=2.0, elinewidth=1.0, **look)
+        below.plot(table.predicted, table.counts, **look)
+    axes.set_title("Reliability, with 95% intervals")
+    axes.set_ylabel("observed rate of relevance")
+    axes.legend(loc="upper left")
+    below.set_yscale("log")
+    below.set_ylim(0.7, 1.5 * max(table.counts.max() for table in tables.values()))  # from one document on
+    below.set_ylabel("documents")
+    below.set_xlabel("predicted rate of relevance")
+    return figure
+
+
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
@@ -89,7 +110,7 @@ def main(argv: list[str]) -> None:
     }
     for name, draw in (
         ("training_curves", lambda: curves(metrics, trained["best_epoch"])),
-        ("reliability", lambda: calibration.draw(tables)),
+        ("reliability", lambda: draw_reliability(tables)),
     ):
         for path in save_both(IMAGES / f"{name}.png", draw):
             print(path)

@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 from absl import app, flags
-from figures import save_both
+from figures import COLORS, GRAY, save_both, text_color
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from tfr_smooth import _plotting, measures, rankings
+from tfr_smooth import measures, rankings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Relaxation:
     @property
     def look(self) -> dict[str, Any]:
         place = list(RELAXATIONS).index(self.title.lower())  # the same color in all plots
-        return {"color": (*_plotting.COLORS, _plotting.text_color())[place], "marker": "osD^vPX"[place]}
+        return {"color": (*COLORS, text_color())[place], "marker": "osD^vPX"[place]}
 
     @property
     def default(self) -> float:
@@ -278,7 +278,7 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     """Error of the metrics above the norm of the gradient."""
     figure = new_figure(6.8)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    values, color, gray = table["value"], relaxation.look["color"], _plotting.text_color()
+    values, color, gray = table["value"], relaxation.look["color"], text_color()
     lines = ((color, "-"), (color, (0, (4, 1.5))), (gray, ":"), (gray, "-."))
     for name, (ink, line) in zip(METRICS, lines, strict=True):
         upper.plot(values, np.maximum(table[name], 1e-12), label=name, color=ink, linestyle=line)
@@ -295,7 +295,7 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     lower.set_title(f"{relaxation.title}: norm of the gradient of NDCG")
     for axes in (upper, lower):
         axes.set_yscale("log")
-        shade = {"color": _plotting.GRAY, "alpha": 0.15, "linewidth": 0, "zorder": 0}
+        shade = {"color": GRAY, "alpha": 0.15, "linewidth": 0, "zorder": 0}
         axes.axvspan(*relaxation.searched, **shade, label="searched in the papers")
         mark_default(axes, relaxation)
     temperature_axis(lower, relaxation)
@@ -316,8 +316,8 @@ def draw_sharpening() -> Figure:
     labels, scores = np.tile([3.0, 1.0, 0.0, 2.0, 0.0], (len(moved), 1)), np.column_stack([moved, others])
     figure = new_figure(3.4)
     axes = figure.subplots()
-    axes.plot(moved, measures.NDCG()(labels, scores), color=_plotting.text_color(), label="NDCG: gradient 0")
-    for alpha, color in zip((1.0, 10.0, 100.0), _plotting.COLORS, strict=False):
+    axes.plot(moved, measures.NDCG()(labels, scores), color=text_color(), label="NDCG: gradient 0")
+    for alpha, color in zip((1.0, 10.0, 100.0), COLORS, strict=False):
         smooth = measures.NDCG()(labels, scores, ranking=rankings.Approx(alpha=alpha))
         axes.plot(moved, smooth, color=color, linewidth=1.3, label=f"ApproxNDCG, alpha = {alpha:g}")
     axes.set_xlabel("score of the most relevant of five documents")
@@ -361,7 +361,7 @@ def draw_trade_off(tables: dict[str, pd.DataFrame]) -> Figure:
         powers = np.isclose(np.log10(table["value"]) % 1, [[0.0], [1.0]], atol=1e-4).any(axis=0)
         axes.plot(x, y, **look, markersize=4, linewidth=1.3, markevery=list(np.flatnonzero(powers)), label=label)
         default = np.isclose(table["value"], relaxation.default, rtol=1e-4)
-        edge = {"markersize": 10, "markeredgecolor": _plotting.text_color(), "markeredgewidth": 1.2, "zorder": 3}
+        edge = {"markersize": 10, "markeredgecolor": text_color(), "markeredgewidth": 1.2, "zorder": 3}
         axes.plot(x[default], y[default], **look, **edge)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -386,7 +386,7 @@ def temperature_axis(axes: Axes, relaxation: Relaxation) -> None:
 
 def mark_default(axes: Axes, relaxation: Relaxation) -> None:
     label = f"default, {relaxation.argument} = {relaxation.default:g}"
-    axes.axvline(relaxation.default, color=_plotting.text_color(), linewidth=1.0, linestyle="--", label=label)
+    axes.axvline(relaxation.default, color=text_color(), linewidth=1.0, linestyle="--", label=label)
 
 
 def save(name: str, draw: Any, *args: Any) -> None:

@@ -10,12 +10,11 @@ import pathlib
 
 import pandas as pd
 from absl import app
-from figures import save_both
+from figures import COLORS, save_both, text_color
 from matplotlib.figure import Figure
 
 import experiments
 from experiments import plots, tables
-from tfr_smooth import _plotting
 
 DOCS = pathlib.Path(__file__).absolute().parents[1] / "docs"
 MEASURES = {
@@ -58,9 +57,9 @@ def ranker_and_trees() -> Figure:
         found = [side for side in sides if queries[side].notna().any()]
         ticks.append((place + (len(found) - 1) / 2, MEASURES[table]))
         for side in found:
-            mean, color = queries[side].mean(), _plotting.COLORS[sides.index(side)]
+            mean, color = queries[side].mean(), COLORS[sides.index(side)]
             error = None if side == "Ranker" else (queries["Ranker"] - queries[side]).sem()
-            axes.barh(place, mean, xerr=error, color=color, ecolor=_plotting.text_color(), label=side, height=0.9)
+            axes.barh(place, mean, xerr=error, color=color, ecolor=text_color(), label=side, height=0.9)
             axes.text(mean + 0.02, place, f"{mean:.3f}", va="center", fontsize=9)
             place += 1.0
         place += 0.7

@@ -5,7 +5,6 @@ import pytest
 from sklearn.calibration import calibration_curve
 
 from tfr_smooth import evaluation
-from tfr_smooth.evaluation import calibration
 
 RANDOM = np.random.default_rng(0)
 PREDICTIONS = RANDOM.random(1000) ** 2
@@ -58,11 +57,6 @@ def test_invalid_arguments_are_named(arguments, message):
         evaluation.reliability(**arguments)
 
 
-def test_a_plot_needs_a_table(tmp_path):
-    with pytest.raises(ValueError, match="`tables` must have at least one table, got none"):
-        evaluation.plot_reliability(tmp_path / "plot.png", {})
-
-
 def test_intervals_are_those_of_wilson():
     table = evaluation.Reliability(np.array([10, 1, 400]), np.array([0.1, 0.5, 0.9]), np.array([0.0, 1.0, 0.5]))
     # statsmodels' proportion_confint(..., method="wilson")
@@ -71,17 +65,3 @@ def test_intervals_are_those_of_wilson():
     graded = evaluation.reliability([0, 4, 4, 0], [0.0, 1.0, 2.0, 3.0], bins=1, strategy="quantile")
     binary = evaluation.reliability([0, 1, 1, 0], [0.0, 1.0, 2.0, 3.0], bins=1, strategy="quantile")
     np.testing.assert_allclose(graded.intervals, 4.0 * binary.intervals)
-
-
-def test_the_plot_has_the_intervals_and_below_them_the_counts():
-    table = evaluation.reliability(LABELS, PREDICTIONS)
-    above, below = calibration.draw({"ranker": table}).axes
-    (bars,) = above.collections
-    np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], table.intervals)
-    assert below.get_lines()[0].get_ydata().tolist() == table.counts.tolist()
-
-
-def test_the_axis_of_counts_starts_at_one_document_so_that_about_equal_counts_look_equal():
-    table = evaluation.Reliability(np.array([288, 287]), np.array([0.1, 0.5]), np.array([0.1, 0.4]))
-    lowest, highest = calibration.draw({"ranker": table}).axes[1].get_ylim()
-    assert lowest < 1.0 and highest > 288.0

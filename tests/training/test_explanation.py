@@ -1,11 +1,10 @@
-"""Shapley values agree with their definition, and the table and the plot show them."""
+"""Shapley values agree with their definition, and the table shows them."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 
 from tfr_smooth.training import Explanation, explanation
 
@@ -104,16 +103,6 @@ def test_printed_tables_are_sorted_by_absolute_contribution():
         f"nan = nan{' ' * 50}  +0.0000",
     ]
     assert TWO.to_pandas().loc[9, "match"] == 0.2
-
-
-def test_the_plot_shows_columns_with_their_values_and_numbers(tmp_path):
-    (axes,) = explanation.draw(ONE, top=2).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["match", f"a very long name = {'x' * 40}"]
-    assert [text.get_text() for text in axes.texts] == ["-0.40", "+0.20"] and axes.yaxis_inverted()
-    TWO.plot(tmp_path / "plot.png")
-    assert imread(tmp_path / "plot.png").ndim == 3
-    with pytest.raises(ValueError, match="`top` must be an integer >= 1, got 0"):
-        TWO.plot(tmp_path / "plot.png", top=0)
 
 
 def test_other_shapes_are_refused():

@@ -1,6 +1,6 @@
 """Evaluation: trec_eval's metrics, TREC files, a significance test, calibration, and plots."""
 
-from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
+from tfr_smooth.evaluation.calibration import Reliability, reliability
 from tfr_smooth.evaluation.segments import BySegment
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.trec import (
@@ -21,7 +21,6 @@ __all__ = [
     "ScoredQuery",
     "document_names",
     "evaluate_rows",
-    "plot_reliability",
     "randomization_test",
     "read_qrels",
     "read_run",

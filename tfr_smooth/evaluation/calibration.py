@@ -1,18 +1,12 @@
-"""The calibration of predicted probabilities: a table by bins, the expected calibration error, and a plot."""
+"""The calibration of predicted probabilities: a table by bins and the expected calibration error."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfr_smooth import _arguments, _plotting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from tfr_smooth import _arguments
 
 _STRATEGIES = ("uniform", "quantile")
 STANDARD_ERRORS = 1.96  # standard errors of a 95% interval
@@ -75,7 +69,7 @@ def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str 
         documents.
 
     Returns:
-      The table, for `plot_reliability`, with the property `expected_calibration_error`.
+      The table, with the properties `expected_calibration_error` and `intervals`.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -109,58 +103,3 @@ def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str 
     sums = [np.bincount(places, values, minlength=bins)[filled] for values in (predictions, labels)]
     predicted, observed = (of_bin / counts[filled] for of_bin in sums)
     return Reliability(counts[filled], predicted, observed, max(1.0, float(labels.max())))
-
-
-def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliability]) -> None:
-    """Plots the observed against the predicted rate of relevance of each bin, with the ideal diagonal.
-
-    Bars show the 95% intervals of the observed rates, and the panel below the documents of each bin.
-
-    Args:
-      path: The PNG file to write (about 820 x 930 pixels), in an existing directory. An existing file is replaced
-        atomically.
-      tables: By the name in the legend, the result of `reliability`; at least one.
-
-    Raises:
-      ValueError: If there are no tables.
-      ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
-
-    Takes about a second. Does not change the global state of matplotlib and needs no display.
-
-    Example:
-      >>> import os, tempfile
-      >>> from tfr_smooth import evaluation
-      >>> table = evaluation.reliability([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = os.path.join(folder, "reliability.png")
-      ...     evaluation.plot_reliability(path, {"ranker": table})
-      ...     os.path.getsize(path) > 0
-      True
-    """
-    if not tables:
-        raise ValueError("`tables` must have at least one table, got none.")
-    _plotting.write_png(path, lambda: draw(tables), by="`plot_reliability`")
-
-
-def draw(tables: Mapping[str, Reliability]) -> Figure:
-    """Returns the figure of `plot_reliability` in the current theme."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5, 6.2), layout="constrained")
-    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(4.0, 1.0))
-    highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
-    axes.plot([0.0, highest], [0.0, highest], color=_plotting.GRAY, linestyle=":", label="ideal")
-    for (name, table), color in zip(tables.items(), itertools.cycle(_plotting.COLORS), strict=False):
-        label = f"{name} (ECE {table.expected_calibration_error:.3f})"
-        look: dict[str, Any] = {"color": color, "marker": "o", "markersize": 4.5}
-        errors = np.abs(table.intervals - table.observed[:, np.newaxis]).T
-        axes.errorbar(table.predicted, table.observed, yerr=errors, label=label, capsize=2.0, elinewidth=1.0, **look)
-        below.plot(table.predicted, table.counts, **look)
-    axes.set_title("Reliability, with 95% intervals")
-    axes.set_ylabel("observed rate of relevance")
-    axes.legend(loc="upper left")
-    below.set_yscale("log")
-    below.set_ylim(0.7, 1.5 * max(table.counts.max() for table in tables.values()))  # from one document on
-    below.set_ylabel("documents")
-    below.set_xlabel("predicted rate of relevance")
-    return figure

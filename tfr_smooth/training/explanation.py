@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _plotting
 from tfr_smooth._arguments import printable
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.training.scoring import compiled_scorer
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32
-_LONGEST = 40  # letters of a value in tables and plots
+_LONGEST = 40  # letters of a value in tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,26 +81,6 @@ class Explanation:
         title, bars = self.bars()
         width = max(len(printable(name)) for name in bars)
         return "\n".join([title, *(f"{printable(name):<{width}}  {bar:+.4f}" for name, bar in bars.items())])
-
-    def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:
-        """Plots the contributions as bars: of one document, or the mean absolute values of several.
-
-        Args:
-          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
-          top: The number of columns, >= 1; those with the highest absolute contributions are shown.
-
-        Raises:
-          ValueError: If `top` is invalid.
-          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
-        """
-        top = _arguments.integer("top", top, least=1)
-        _plotting.write_png(path, lambda: draw(self, top), by="`Explanation.plot`")
-
-
-def draw(explanation: Explanation, top: int) -> Figure:
-    """Returns the figure of `Explanation.plot` in the current theme."""
-    title, values = explanation.bars()
-    return _plotting.bars(values, top, title=title, label="contribution to the score", numbers="{:+.2f}")
 
 
 def _text(value: Any) -> str:
