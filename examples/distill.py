@@ -70,7 +70,7 @@ def main(argv: list[str]) -> None:
         for fold, files in folds(output).items():
             train, valid, test = read(files).values()
             teacher = train_teacher(train, valid)
-            targets = data.labels_from_scores(teacher.predict(train["X"]), train["qid"], temperature=_TEMPERATURE.value)
+            targets = labels_from_scores(teacher.predict(train["X"]), train["qid"]) / _TEMPERATURE.value
             of_teacher = teacher.predict(test["X"])
             frame = measured(test, of_teacher, of_teacher)
             found.append(frame.assign(ranker="LambdaMART (teacher)", fold=fold, seed=0))
@@ -125,9 +125,15 @@ def train_teacher(train: Part, valid: Part) -> Any:
     return lightgbm.train({**options, "num_threads": 1}, sets[0], 1000, valid_sets=sets[1:], callbacks=[stop])
 
 
+def labels_from_scores(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The scores of a teacher, with 0 for the lowest one of each query, since negative labels mark padding."""
+    series = pd.Series(scores)
+    return (series - series.groupby(queries).transform("min")).to_numpy(np.float32)
+
+
 def measured(test: Part, scores: np.ndarray, teacher: np.ndarray) -> Any:
     """The measures of each query, one row each; no correlation where the teacher's scores are equal."""
-    spearman, rows, targets = measures.SpearmanCorrelation(), [], data.labels_from_scores(teacher, test["qid"])
+    spearman, rows, targets = measures.SpearmanCorrelation(), [], labels_from_scores(teacher, test["qid"])
     for start, end in zip(ends(test["qid"])[:-1], ends(test["qid"])[1:], strict=True):
         labels, mine, wanted = test["y"][start:end], scores[start:end], targets[start:end]
         names = evaluation.document_names([""] * len(mine))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -257,24 +256,3 @@ def test_file_without_a_document_is_refused(tmp_path, text, packed):
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     blocks = read_blocks([str(tmp_path / "1.txt"), str(path)], PLAIN)
     assert_refused(f"{path}: the file has no documents", list, blocks)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, packed):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 1 << 14)
-    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
-    features = " ".join(f"{i}:0.25" for i in range(1, 41))
-    open_file = gzip.open if packed else open
-    with open_file(path, "wt") as file:
-        for query in range(800):
-            file.write(f"1 qid:{query} {features}\n" * 20)
-    size = 800 * 20 * len(features)
-    tracemalloc.start()
-    try:
-        documents = sum(len(block.heads) for block in read_blocks([str(path)], PLAIN, 40))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert documents == 16_000
-    assert peak < size / 4 and peak < 900_000

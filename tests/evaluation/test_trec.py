@@ -200,12 +200,9 @@ def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_duplicate_query_is_refused():
+def test_duplicate_and_no_queries_are_refused():
     with pytest.raises(ValueError, match="`queries` must contain each query once, got 'q' twice."):
         evaluation.trec_eval([query(), query()])
-
-
-def test_an_empty_list_of_queries_is_refused():
     with pytest.raises(ValueError, match="`queries` must contain at least one query, got none."):
         evaluation.trec_eval(iter([]))
 

@@ -25,8 +25,8 @@ class ADRMSELoss(RankingLoss):
     Passage Re-Ranking", arXiv:2405.07920.) Labels are the scores of the teacher, of which only the order matters: $q_j$
     are the ranks by label, and documents with equal labels share the mean of their ranks. $\pi_j$ are the positions of
     `rankings.Approx`. The loss is at least 0. Lists with equal labels are excluded: they have no order. As negative
-    labels mark padding, shift the scores of the teacher to at least 0 (`data.labels_from_scores`). Weights of documents
-    become one weight per list (`list_weights`).
+    labels mark padding, shift the scores of the teacher to at least 0. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions, > 0; see `rankings.Approx`. 1 is the default of the authors' code.
