@@ -39,7 +39,7 @@ def test_frozen_and_trained_layers_together_are_the_whole_encoder(family, frozen
     encoder = make(family, frozen_layers=frozen_layers)
     whole = make(family)
     ids = token_ids(encoder)
-    np.testing.assert_allclose(encoder.trained(ids, encoder.frozen(ids)), whole(ids), atol=1e-6)
+    np.testing.assert_allclose(encoder(ids, encoder.frozen(ids)), whole(ids), atol=1e-6)
     np.testing.assert_allclose(encoder(ids), whole(ids), atol=1e-6)
 
 

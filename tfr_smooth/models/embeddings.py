@@ -68,10 +68,6 @@ class Embeddings(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
                 vectors.append(_mean(table, codes))
         return tf.concat(vectors, axis=1)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Returns the shape of the vectors."""
-        return (input_shape[0], len(self.tables) * self.dim)
-
 
 def _mean(table: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
     """Returns the mean vectors of codes [documents, length], each computed once for equal documents in a row.

@@ -148,26 +148,16 @@ class Standardize(_Normalizer):
 
     def __call__(self, features: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer, which must be adapted unless the features are symbolic."""
-        if not _is_symbolic(features):
-            self.check_adapted()
+        if not self._is_adapted and not _is_symbolic(features):
+            with tf.init_scope():  # A graph may be being traced.
+                if tf.executing_eagerly():
+                    # A variable that the graph creates has no value yet.
+                    stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.full(1, np.nan)
+                    self._is_adapted = not np.isnan(stddev).any()
+                    if not self._is_adapted:
+                        needs = "the statistics of the training set, got none: call `adapt(dataset)` first"
+                        raise ValueError(f"`{type(self).__name__}` needs {needs}.")
         return super().__call__(features, *args, **kwargs)
-
-    def check_adapted(self) -> None:
-        """Checks that the layer has statistics.
-
-        Raises:
-          ValueError: If there are none.
-        """
-        if self._is_adapted:
-            return
-        with tf.init_scope():  # A graph may be being traced.
-            if tf.executing_eagerly():
-                # A variable that the graph creates has no value yet.
-                stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.zeros(0)
-                self._is_adapted = stddev.size > 0 and not np.isnan(stddev).any()
-                if not self._is_adapted:
-                    needs = "the statistics of the training set, got none: call `adapt(dataset)` first"
-                    raise ValueError(f"`{type(self).__name__}` needs {needs}.")
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; the last dimension of the features must be known."""

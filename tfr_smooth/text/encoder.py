@@ -18,7 +18,7 @@ from tfr_smooth.text import layout
 if not _keras.IS_KERAS_3:
     raise ImportError(f"tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses {_keras.PACKAGE}.")
 
-_LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`
+_LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`; not tuned: limits of time and memory
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
 _POOLINGS = ("mean", "first")
 # The square root of the length does not change the direction.
@@ -52,7 +52,7 @@ class Encoder(tf.keras.layers.Layer):
       tokenizer: The KerasHub tokenizer of the backbone, which files of the encoder contain.
       frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
         > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
-        and passed to `trained`.
+        and passed to `call`.
       activation: Activation of the feed-forward networks of a backbone that consists of
         `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
         "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
@@ -137,17 +137,21 @@ class Encoder(tf.keras.layers.Layer):
         """The dropout rate of the backbone."""
         return getattr(self.backbone, "dropout", 0.0)
 
-    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+    def call(self, ids: tf.Tensor, hidden: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the hidden states of token ids.
 
         Args:
           ids: Token ids, int32 [texts, tokens].
+          hidden: The output of `frozen` for these ids, [texts, tokens, width]; None computes it.
           training: Whether to apply dropout, except in frozen layers.
 
         Returns:
           Hidden states [texts, tokens, width], in the layer's compute dtype.
         """
-        return self.trained(ids, self.frozen(ids) if self.frozen_layers else None, training=training)
+        if hidden is None and self.frozen_layers:
+            hidden = self.frozen(ids)
+        start = [] if hidden is None else [tf.cast(hidden, self.compute_dtype)]
+        return start[0] if self._above is None else self._above(start + self._inputs(ids), training=training)
 
     def mask(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns the mask of token ids.
@@ -161,7 +165,7 @@ class Encoder(tf.keras.layers.Layer):
         return tf.not_equal(ids, self.special.pad)
 
     def frozen(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the output of the embeddings and the frozen layers, the input of `trained`.
+        """Returns the output of the embeddings and the frozen layers, an input of `call`.
 
         Args:
           ids: Token ids, int32 [texts, tokens].
@@ -175,20 +179,6 @@ class Encoder(tf.keras.layers.Layer):
         if self._below is None:
             raise ValueError(f"`frozen_layers` must be > 0 for `frozen`, got {self.frozen_layers}.")
         return self._below(self._inputs(ids), training=False)
-
-    def trained(self, ids: tf.Tensor, hidden: tf.Tensor | None, training: bool | None = None) -> tf.Tensor:
-        """Returns the hidden states, computed from the output of `frozen`.
-
-        Args:
-          ids: Token ids, int32 [texts, tokens].
-          hidden: The output of `frozen` for these ids, [texts, tokens, width]; None without frozen layers.
-          training: Whether to apply dropout.
-
-        Returns:
-          Hidden states [texts, tokens, width], in the layer's compute dtype.
-        """
-        start = [] if hidden is None else [tf.cast(hidden, self.compute_dtype)]
-        return start[0] if self._above is None else self._above(start + self._inputs(ids), training=training)
 
     def _inputs(self, ids: tf.Tensor) -> list[tf.Tensor]:
         """Returns the inputs of the backbone in its order."""

@@ -15,8 +15,8 @@ from tfr_smooth.text.encoder import Encoder
 class Reranker(tf.keras.Model):
     """Base class of models that score texts with an encoder.
 
-    A subclass implements `call` with the help of `encode`. `CrossEncoder`, `LateInteraction` and `SingleVector` are
-    ready to use.
+    A subclass implements `call`, from the tensors of its inputs by name to scores, float32 [batch, list], with the help
+    of `encode`. `CrossEncoder`, `LateInteraction` and `SingleVector` are ready to use.
 
     Args:
       encoder: The encoder.
@@ -58,18 +58,6 @@ class Reranker(tf.keras.Model):
         """The metrics that `fit` reports and resets after each epoch."""
         return [self.mean_loss]
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Returns the scores.
-
-        Args:
-          inputs: Tensors by the name of the input, as the model's `Inputs` return them.
-          training: Whether to apply dropout.
-
-        Returns:
-          Scores, float32 [batch, list].
-        """
-        raise NotImplementedError
-
     def encode(
         self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -84,11 +72,9 @@ class Reranker(tf.keras.Model):
           Hidden states, float32 [..., tokens, width], and the mask, bool [..., tokens], False for padding.
         """
         flat = tf.reshape(ids, [-1, tf.shape(ids)[-1]])
-        if frozen is None:
-            hidden = self.encoder(flat, training=training)
-        else:
+        if frozen is not None:
             frozen = tf.reshape(frozen, [tf.shape(flat)[0], tf.shape(flat)[1], self.encoder.width])
-            hidden = self.encoder.trained(flat, frozen, training=training)
+        hidden = self.encoder(flat, frozen, training=training)
         shape = tf.concat([tf.shape(ids), [self.encoder.width]], axis=0)
         return tf.reshape(tf.cast(hidden, tf.float32), shape), self.encoder.mask(ids)
 
@@ -345,7 +331,7 @@ class SingleVector(LateInteraction):
       TensorShape([2, 4])
     """
 
-    _scale = 20.0
+    _scale = 20.0  # not tuned: the default of the losses of sentence-transformers
 
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the vectors of texts.

@@ -15,6 +15,7 @@ from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, SingleVector
 
+# Not tuned: limits of memory, on which results do not depend.
 _BATCH = 32  # texts encoded in one batch; larger ones leave the cache of a CPU core
 _LAID_OUT = 1024  # texts or pairs whose token ids are computed in one batch
 
