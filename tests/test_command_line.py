@@ -130,28 +130,22 @@ ERRORS = {
     "score {model} {folder}/new.jsonl nothing/out.csv": "OUT must be a file in a folder that can be written, got",
     "score {model} {table} {table}": "OUT must not be a file that is read, got '.*train.csv'",
     "score {model} {folder}/*.parquet {folder}/link.parquet": "OUT must not be a file that is read, got",
-    "score {model} {folder}/rows {folder}/rows/a.parquet": "OUT must not be a file that is read",
     "score {model} {folder}/new.jsonl {folder}/o.csv --names=shop,rank": "--names must be SCORE,RANK, two different",
     "score {model} {folder}/new.jsonl {folder}/o.csv --names=a,a": "--names must be .* got 'a,a'",
-    "score {model} {folder}/new.jsonl {folder}/o.csv --names=s": "--names must be .* got 's'",
-    "score {model} {folder}/new.jsonl {folder}/o.csv --names=a,b,c": "--names must be .* got 'a,b,c'",
     "score {model} {folder}/tags.parquet {folder}/o.csv": "OUT must be a Parquet file for column 'tags'",
     "score {model} {folder}/other.csv {folder}/o.csv": "The table must have the column 'price', .* 'prise'",
     "score {model} {folder}/bad.jsonl {folder}/o.csv": "bad.jsonl:3: JSON parse error: ",
     "evaluate {model} {folder}/bad.csv": "bad.csv:3: Expected 4 columns, got 2",
-    "evaluate {model} {folder}/valid.parquet --measures=ndcg,loss": "`measures` must be",
     "export {model} folder --format=onx": "`format` must be one of 'saved_model', 'onnx', got 'onx'.",
     "train {table} --label=click --model=m.keras": "--query must be the column of queries, got none.",
     "train {table} --query=search --label=clik --model=m.keras": "`label` must be one of .* Did you mean 'click'",
     "train {table} --query=search --label=shop --model=m.keras": "column 'shop' must be numbers or booleans, got",
-    "train {table} --query=search --label=click --model=nothing/m.keras": "--model must be a file in a folder",
     "train {table} --query=search --label=click --model={folder}/d.keras": "--model must be a file in a folder",
     "train {table} --query=search --label=click --model=m.h5": "--model must end in '.keras', got 'm.h5'.",
     "train {table} --query=search --label=click": "the following arguments are required: --model",
     "train {table} --model=m.keras --epoch=3": "unknown argument --epoch=3. Did you mean '--epochs' or",
     "train {table} --model=m.keras --epochs=x": "`epochs` must be an integer >= .*, got 'x'.",
     "train {table} --model=m.keras --types=text": "`types` must be an instance of .*Mapping, got 'text'",
-    "train {table} --model=m.keras --kinds=text": "`kinds` must be",
     "train {table} --model=m.keras --types={{'shop':'word'}}": "`types.'shop'.` must be 'number', .* got 'word'",
     "score {model} {table} o.csv --delimiter=;;": "`delimiter` must be one character, got ';;'",
     "evaluate {model} {table} --decimal=;": "`decimal` must be one of '.', ',', got ';'",
@@ -173,8 +167,6 @@ def bad_files(folder):
     offers(0, 1).assign(tags=[["a"]] * 5).to_parquet(folder / "tags.parquet")
     (folder / "link.parquet").symlink_to(folder / "valid.parquet")
     (folder / "d.keras").mkdir()
-    (folder / "rows").mkdir()
-    offers(0, 1).to_parquet(folder / "rows" / "a.parquet")
 
 
 @pytest.mark.parametrize("line", ERRORS)

@@ -149,8 +149,8 @@ def test_the_metric_by_batch_is_that_of_its_lists():
     lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
     evaluation = epochs.Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
     batches = ranker.features_.batches(lists, epochs.group_size(lists, 32))
-    alone = evaluation.run(batches, False)  # is traced without the metric by batch
-    means, by_batch = evaluation.run_by_batch(batches, False, metrics.NDCGMetric(gain="linear"))
+    alone, _ = evaluation.run(batches, False)  # is traced without the metric by batch
+    means, by_batch = evaluation.run(batches, False, metrics.NDCGMetric(gain="linear"))
     by_query = pd.Series(ranker.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"])
     order = [str(query) for query in range(64)]
     assert len(by_batch) == 32

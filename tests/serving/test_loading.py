@@ -16,8 +16,8 @@ import tfr_smooth
 from tests import helpers
 from tests.ranker.test_ranker import FRAME, NEW, SMALL, numbers
 from tests.recommendation.groups import likes
-from tfr_smooth import _keras, recommendation, serving
-from tfr_smooth.serving import loading, versions
+from tfr_smooth import recommendation, serving
+from tfr_smooth.serving import loading
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
@@ -238,34 +238,6 @@ def test_the_last_version_is_loaded_and_others_are_refused(exported, tmp_path):
     for wrong in (tmp_path, tmp_path / "11", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="`path` must be"):
             serving.load(wrong)
-
-
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="`TextRanker` needs Keras 3")
-def test_texts_of_uneven_lists_are_scored_with_their_queries(tmp_path, monkeypatch):
-    @tf.function(input_signature=[tf.TensorSpec(shape, tf.string) for shape in ([None], [None, None])])
-    def score(query, documents):
-        lengths = [tf.cast(tf.strings.length(texts), tf.float32) for texts in (query[:, tf.newaxis], documents)]
-        return {"scores": 100.0 * lengths[0] + lengths[1]}
-
-    def write(folder, version):
-        tf.saved_model.save(tf.Module(), folder, signatures={"serving_default": score})
-        versions.write_card(folder, {})
-
-    loaded = serving.load(versions.publish(tmp_path, None, write))
-    call, sizes = loaded._call, []
-
-    def watched(name, inputs):
-        sizes.append(inputs["documents"].size)
-        return call(name, inputs)
-
-    monkeypatch.setattr(loaded, "_call", watched)
-    queries, lists = ["a", "bb", "ccc", "dddd"], [["x" * 3] * 400, [], ["x"], ["xx", "", "x"]]
-    rankings = loaded.rank(queries * 20, documents=lists * 20)
-    assert sum(sizes) <= 2 * 20 * sum(map(len, lists)) and max(sizes) == 400
-    for place, ranking in enumerate(rankings):
-        texts = lists[place % 4]
-        assert scores_of(ranking) == [100.0 * len(queries[place % 4]) + len(text) for text in texts]
-        assert all(ranked.document is texts[ranked.place] for ranked in ranking)
 
 
 def changed_feature(**changes):

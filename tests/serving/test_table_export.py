@@ -98,7 +98,7 @@ def test_missing_numbers_of_a_matrix_reach_the_model(tmp_path, protos):
     loaded = tf.saved_model.load(str(serving.export_ranker(model, tmp_path, num_features=3, missing_values=True)))
     expected = model(features).numpy()
     np.testing.assert_allclose(loaded.rank(features)["scores"], expected, **CLOSE)
-    np.testing.assert_allclose(loaded.scores(features)["scores"], expected, **CLOSE)
+    np.testing.assert_allclose(loaded.scores({"features": features})["scores"], expected, **CLOSE)
     rows = [[{"features": row} for row in rows] for rows in features.tolist()]
     serialized = tf.constant([example_list([example(**values) for values in each]) for each in rows])
     np.testing.assert_allclose(loaded.predict(serialized)["outputs"], expected, **CLOSE)

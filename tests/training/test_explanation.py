@@ -103,8 +103,3 @@ def test_printed_tables_are_sorted_by_absolute_contribution():
         f"nan = nan{' ' * 50}  +0.0000",
     ]
     assert TWO.to_pandas().loc[9, "match"] == 0.2
-
-
-def test_other_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"`contributions` must be \[1, 2\], one row per document, got shape \(1, 1\)"):
-        Explanation(["a", "b"], [[0.1]], [0.2], [0.3], [0], {})

@@ -85,11 +85,6 @@ def test_a_finished_run_is_not_repeated(files, uninterrupted):
     helpers.assert_same(again.get_weights(), model.get_weights())
 
 
-def test_resuming_with_other_settings_is_refused(files, uninterrupted):
-    with pytest.raises(ValueError, match=r"`settings` must match .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
-        run(files, uninterrupted[0], settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
-
-
 def test_restore_must_be_called_before_fit(tmp_path):
     model = models.FeedForwardScorer(hidden=[2])
     model.compile(optimizer="adam", loss=losses.ListNetLoss())
@@ -140,14 +135,10 @@ def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=N
 
 
 @pytest.mark.keras_2
-def test_other_settings_are_refused_before_the_weights_are_restored(tmp_path):
+def test_other_settings_and_fewer_epochs_are_refused_before_the_weights_are_restored(tmp_path):
     small_training(tmp_path)
     with pytest.raises(ValueError, match=r"got width=4 \(was 2\)"):
         small_training(tmp_path, width=4)
-
-
-def test_fewer_epochs_than_the_finished_ones_are_refused(tmp_path):
-    small_training(tmp_path)
     with pytest.raises(ValueError, match="`epochs` must be >= the 2 finished ones"):
         small_training(tmp_path, epochs=1)
 

@@ -76,7 +76,7 @@ class SelectedEpoch(ExactValidation):
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:
         assert self.evaluation is not None
-        values, by_batch = self.evaluation.run_by_batch(self._batches, self._shared, self._metric)
+        values, by_batch = self.evaluation.run(self._batches, self._shared, self._metric)
         self.by_batch.append(by_batch)
         return values
 

@@ -128,7 +128,10 @@ class RankerInputs:
         context_spec, example_spec = self.proto_specs()
         sizes, contexts, examples = records.decode_lists(serialized)
         mask = tf.sequence_mask(sizes, tf.shape(examples)[1])
-        documents = self._gather_columns(tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec))
+        documents = tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec)
+        if self.columns is not None:
+            (name,) = self.examples
+            documents = {name: tf.stack([documents[column] for column in self.columns], axis=-1)}
         # The index of each document among the real ones; padding points to a blank row after the last.
         numbers = tf.cumsum(tf.cast(tf.reshape(mask, [-1]), tf.int32)) - 1
         numbers = tf.where(mask, tf.reshape(numbers, tf.shape(mask)), tf.reduce_sum(sizes))
@@ -140,12 +143,6 @@ class RankerInputs:
             features.update(tf.io.parse_example(contexts, context_spec))
         return features, mask
 
-    def _gather_columns(self, documents: Tensors) -> Tensors:
-        if self.columns is None:
-            return documents
-        (name,) = self.examples
-        return {name: tf.stack([documents[column] for column in self.columns], axis=-1)}
-
     @plain
     def valid(self, values: tf.Tensor) -> tf.Tensor:
         """Returns which numbers the model can take: the finite ones, and NaN with `missing_values`."""
@@ -156,7 +153,7 @@ class RankerInputs:
         """Returns where [batch, list] all features of a document and of its list are valid."""
         for name, values in features.items():
             if values.dtype.is_floating:
-                valid = _all_true(_map(self.valid, values), 1 if name in self.context else 2)
+                valid = _all_true(tf.ragged.map_flat_values(self.valid, values), 1 if name in self.context else 2)
                 mask = tf.logical_and(mask, valid[:, tf.newaxis] if name in self.context else valid)
         return mask
 
@@ -167,7 +164,10 @@ class RankerInputs:
         def clean(values: tf.Tensor) -> tf.Tensor:
             return tf.where(self.valid(values), values, tf.zeros([], values.dtype))
 
-        return {name: _map(clean, values) if values.dtype.is_floating else values for name, values in features.items()}
+        return {
+            name: tf.ragged.map_flat_values(clean, values) if values.dtype.is_floating else values
+            for name, values in features.items()
+        }
 
     def describe(self, columns: Iterable[Column] = ()) -> list[dict[str, Any]]:
         """Returns the features in order, for the model card.
@@ -213,13 +213,6 @@ def _blank(spec: Any) -> Any:
         return tf.RaggedTensor.from_row_lengths(tf.zeros([0], spec.dtype), tf.constant([0], spec.row_splits_dtype))
     value = zero(spec.dtype) if spec.default_value is None else spec.default_value
     return tf.broadcast_to(tf.constant(value, spec.dtype), [1, *_shape(spec)])
-
-
-def _map(function: Callable[[tf.Tensor], tf.Tensor], values: Any) -> Any:
-    """Returns the results for all values of a dense or ragged tensor."""
-    if isinstance(values, tf.RaggedTensor):
-        return values.with_flat_values(function(values.flat_values))
-    return function(values)
 
 
 def _all_true(values: Any, rank: int) -> tf.Tensor:
@@ -319,26 +312,18 @@ def _tensor_functions(score: _Scorer, inputs: RankerInputs) -> dict[str, Callabl
         order = {"order": _order(scores[None], mask)} if None in scores else {}
         return {**{name or "scores": values for name, values in scores.items()}, "valid": valid, **order}
 
+    functions = {"scores": tf.function(score_all, [specs])}
     if list(specs) == ["features"] and inputs.mask_name == "mask":
         # Separate arguments allow the call `loaded.rank(features)` in Python.
-        def scores(features: tf.Tensor) -> Tensors:
-            return score_all({"features": features})
-
         def rank(features: tf.Tensor, mask: tf.Tensor = tf.constant([[True]])) -> Tensors:  # noqa: B008
             return rank_masked({"features": features}, mask)
 
-        return {
-            "scores": tf.function(scores, [specs["features"]]),
-            "rank": tf.function(rank, [specs["features"], mask_spec]),
-        }
+        return {**functions, "rank": tf.function(rank, [specs["features"], mask_spec])}
 
     def rank_named(named: Tensors) -> Tensors:
         return rank_masked({name: named[name] for name in specs}, named[inputs.mask_name])
 
-    return {
-        "scores": tf.function(score_all, [specs]),
-        "rank": tf.function(rank_named, [{**specs, inputs.mask_name: mask_spec}]),
-    }
+    return {**functions, "rank": tf.function(rank_named, [{**specs, inputs.mask_name: mask_spec}])}
 
 
 @plain

@@ -35,9 +35,6 @@ class Explanation:
       rows: The row of each document in the table, [documents].
       values: By column, the values of the documents; a match of two columns has none.
 
-    Raises:
-      ValueError: If the shape of `contributions` is another one.
-
     Example:
       >>> from tfr_smooth import training
       >>> values = {"price": [9.5], "brand": ["acme"]}
@@ -53,12 +50,6 @@ class Explanation:
     background_scores: np.ndarray
     rows: np.ndarray
     values: Mapping[str, Sequence[Any]]
-
-    def __post_init__(self) -> None:
-        """Checks the shape of the contributions."""
-        if np.shape(self.contributions) != (len(self.rows), len(self.columns)):
-            expected = f"[{len(self.rows)}, {len(self.columns)}], one row per document"
-            raise ValueError(f"`contributions` must be {expected}, got shape {np.shape(self.contributions)}.")
 
     def to_pandas(self) -> Any:
         """Returns the contributions as a pandas DataFrame, with the rows of the table as its index."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +180,7 @@ class Evaluation:
       >>> from tfr_smooth.training.validation import Evaluation
       >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
       >>> evaluation = Evaluation(tfr_smooth.models.FeedForwardScorer(hidden=[4]), [tfr_smooth.metrics.NDCGMetric()])
-      >>> list(evaluation.run(dataset, shared=False))
+      >>> list(evaluation.run(dataset, shared=False)[0])
       ['ndcg']
     """
 
@@ -189,35 +189,28 @@ class Evaluation:
         self.metrics = list(metrics)
         self._traced: tuple[Any, Any] = (None, None)
 
-    def run(self, batches: Any, shared: bool) -> dict[str, float]:
-        """Returns the metrics by name, of batches as for `ExactValidation`, whose lists replicas share if `shared`."""
-        for _ in self._updates(batches, shared, self.metrics):
-            pass
-        return self._results()
-
-    def run_by_batch(
-        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric
+    def run(
+        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric | None = None
     ) -> tuple[dict[str, float], list[float]]:
-        """Returns the metrics by name, and the values of one more metric for each batch."""
-        values = []
-        for _ in self._updates(batches, shared, [*self.metrics, by_batch]):
-            values.append(float(by_batch.result()))
-            by_batch.reset_state()
-        return self._results(), values
+        """Returns the metrics by name, and the values of one more metric for each batch.
 
-    def _results(self) -> dict[str, float]:
-        return {metric.name: float(metric.result()) for metric in self.metrics}
-
-    def _updates(self, batches: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Iterator[None]:
-        """Resets the metrics, and yields after each batch that they read."""
-        traced_for = (batches.element_spec, [*metrics])
+        Args:
+          batches: Batches as for `ExactValidation`.
+          shared: Whether replicas share the lists of a batch.
+          by_batch: The further metric, or None.
+        """
+        metrics, values = [*self.metrics, *([] if by_batch is None else [by_batch])], []
+        traced_for = (batches.element_spec, metrics)
         if self._traced[0] != traced_for:
             self._traced = (traced_for, self._step(batches.element_spec, shared, metrics))
         for metric in metrics:
             metric.reset_state()
         for batch in batches:
             self._traced[1](*batch)
-            yield
+            if by_batch is not None:
+                values.append(float(by_batch.result()))
+                by_batch.reset_state()
+        return {metric.name: float(metric.result()) for metric in self.metrics}, values
 
     def _step(self, element_spec: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
@@ -309,4 +302,4 @@ class ExactValidation(Validation):
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:
         assert self.evaluation is not None
-        return self.evaluation.run(self._batches, self._shared)
+        return self.evaluation.run(self._batches, self._shared)[0]
