@@ -17,6 +17,7 @@ _POOL = 50
 # Each length of a shuffled query is increased by up to this fraction at random. Otherwise a query of a small dataset
 # would share its batch with the same queries in every epoch. A larger fraction mixes more and pads more.
 _LONGER = 0.1
+# The following are not tuned.
 # Copying dominates the time: one thread copies while another fills the next batch.
 _PARALLEL = 2
 # Batches to prepare ahead. Fixed, as autotuning is off.

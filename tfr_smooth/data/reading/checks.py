@@ -24,7 +24,7 @@ _WHOLE = r"^(0|-?[1-9]\d*)$"
 _LONGEST = 60  # characters of a value in a message
 _MOST_SHOWN = 5  # values in a message
 # More chunks than this would make batches slow.
-_MOST_CHUNKS = 64
+_MOST_CHUNKS = 64  # not tuned
 _SAMPLED = 2**12  # rows in which different values are counted
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 

@@ -55,7 +55,7 @@ _NEXT: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 _SAMPLED = 2**6  # texts that are converted first
 _NO_NUMBER = r"^[+-]?0[\dxX]"  # leading zeros, and hexadecimal digits, which Arrow takes for numbers
 _NUMBER, _COMMA = r"^[+-]?[\d.,]+$", r"^[+-]?[\d.]*\d,\d+$"
-_BLOCK_BYTES = 8 << 20  # that are parsed at once
+_BLOCK_BYTES = 8 << 20  # that are parsed at once; not tuned
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
 
 

@@ -25,6 +25,7 @@ from tfr_smooth.data.roles import RoleNames, Roles
 if TYPE_CHECKING:
     from pyarrow import dataset as arrow_dataset
 
+# Not tuned; benchmarks/reading.py measures the speed.
 _ROWS_AT_ONCE = 1 << 17
 _AHEAD = 2  # batches, to need little memory
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, number
 from tfr_smooth.data.roles import DENSE, Roles
 
 _MAX_LABEL = 1023  # the limit for trec_eval
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 18  # of lines that are parsed at once; not tuned, benchmarks/reader.py measures the speed
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX = 2**31 - 1
 # A "#" inside a query id starts no comment.

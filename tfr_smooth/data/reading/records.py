@@ -32,6 +32,7 @@ from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
 KINDS = ("elwc", "sequence_example")
 _RECORD = "record"  # the query id of records without one
+# Not tuned.
 _INFERRED_FROM = 1000  # documents
 _BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
 _QUERIES_AT_ONCE = 256  # to write

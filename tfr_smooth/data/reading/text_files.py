@@ -19,7 +19,7 @@ from pyarrow import fs
 FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # file extensions and codecs of Arrow
-_CHUNK = 1 << 16
+_CHUNK = 1 << 16  # bytes; not tuned
 _LOCAL = fs.LocalFileSystem()
 _PATTERN = re.compile(r"[*?\[]")
 
