@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import io
 import json
 import os
 import pickle
@@ -75,7 +74,7 @@ def of_ranker():
             "export": lambda ranker: ranker.export("/tmp/never"),
         },
         {"normalization": "min_max", "members": 3},
-        ("version", "card", "warmup", "serving_default"),
+        ("version", "card", "serving_default"),
     )
 
 
@@ -206,7 +205,9 @@ def test_changed_arguments_are_those_of_the_next_fit_only(case, fitted, tmp_path
     with pytest.raises(ValueError, match="must"):
         estimator.fit(case.data, validation=5, **case.fit)
     np.testing.assert_array_equal(case.scores(estimator), case.scores(fitted))
-    assert np.abs(case.scores(fit(case, **case.altered)) - case.scores(fitted)).max() > 1e-3
+    other = estimator.fit(case.data, **case.fit)
+    assert np.abs(case.scores(other) - case.scores(fitted)).max() > 1e-3
+    assert_same(case, other.set_params(**fitted.get_params()).fit(case.data, **case.fit), fitted)  # as the first `fit`
 
 
 def test_patience_without_validation_warns(case):
@@ -280,20 +281,6 @@ def rewritten(path, change, name="estimator.json"):
     return other
 
 
-def larger(value):
-    """Returns JSON values whose sizes of layers and vectors are those of a hundred gigabytes of weights."""
-    if isinstance(value, list):
-        return [larger(each) for each in value]
-    sizes = {"hidden": [200_000, 200_000], "dim": 10**9, "intermediate_dim": 10**10}
-    return {k: sizes.get(k, larger(v)) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def compressed(_):
-    content = io.BytesIO()
-    np.savez_compressed(content, unknown=np.zeros(10**8))
-    return content.getvalue()
-
-
 def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tmp_path):
     fitted.save(tmp_path / "a.keras")
     content = json.loads(zipfile.ZipFile(tmp_path / "a.keras").read("estimator.json"))
@@ -301,13 +288,8 @@ def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tm
         "a file of Other": lambda _: json.dumps({**content, "estimator": "Other"}),
         "state": lambda _: json.dumps({name: value for name, value in content.items() if name != "state"}),
         "Expecting value": lambda _: b"",
-        "expands to 40,000,000 bytes": lambda _: b" " * 40_000_000,
         "recursion": lambda _: b"[" * 200_000,
-        "unknown.npy expands to 800,000,128 bytes": (compressed, "estimator.npz"),
-        "variables of more than|of the size 1000000000": (
-            lambda old: json.dumps(larger(json.loads(old))),
-            "config.json",
-        ),
+        "allow_pickle": (lambda _: b"nothing", "estimator.npz"),
         "missing_package": (
             lambda old: json.dumps({**json.loads(old), "module": "missing_package", "registered_name": "no>ne"}),
             "config.json",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import inspect
 import io
 import json
-import math
 import os
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
 _CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
 _NAME = "estimator.keras"  # Keras looks at the ending.
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
-_MOST_BYTES, _MOST_RATIO = 1 << 20, 200  # An entry that is larger and expands more is no entry of ours.
-_LEAST_QUERIES = 10  # that may choose the epoch
-_SLACK = 1 << 24  # bytes of variables that a file does not have, such as those of metrics
+_LEAST_QUERIES = 10  # that may choose the epoch without a warning; not tuned
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -146,14 +142,13 @@ def fitting(fit: F) -> F:
     @functools.wraps(fit)
     def decorated(self: Estimator, *args: Any, **kwargs: Any) -> Any:
         check_process()
-        before = self._params, self._loss_options, self._changed
+        before = dict(self.__dict__)
         if self._changed is not None:
-            self._params, self._loss_options = self._changed._params, self._changed._loss_options
-            self._changed = None
+            self.__dict__.update(self._changed.__dict__, _changed=None)
         try:
             return fit(self, *args, **kwargs)
         except BaseException as error:
-            self._params, self._loss_options, self._changed = before
+            self.__dict__ = before
             if not isinstance(error, KeyboardInterrupt):
                 raise
             folder = kwargs.get("checkpoint_dir")
@@ -343,18 +338,16 @@ class Estimator:
         """
         try:
             with zipfile.ZipFile(path) as file:
-                _check_sizes(file)
                 content = json.loads(file.read(_CONTENT))
                 config = json.loads(file.read("config.json"))["config"]  # Keras's
-                weights = file.getinfo("model.weights.h5").file_size
-                arrays = _arrays(file.read(_ARRAYS))
+                with np.load(io.BytesIO(file.read(_ARRAYS)), allow_pickle=False) as stored:
+                    arrays = dict(stored)
             if content["estimator"] != cls.__name__:
                 raise ValueError(f"a file of {content['estimator']}")
             estimator = cls(**_deserialized(content["params"]))
             estimator._check(config, content["state"], arrays)
             check_process()
-            with _variables_of_at_most(2 * weights + _SLACK):
-                model = tf.keras.models.load_model(os.fspath(path), compile=False)
+            model = tf.keras.models.load_model(os.fspath(path), compile=False)
             estimator.history_, estimator.best_epoch_ = content["history"], content["best_epoch"]
             estimator._restore(model, content["state"], arrays)
             if content["changed"] is not None:
@@ -386,7 +379,7 @@ class Estimator:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the arguments, and the content of the file of `save` for a fitted estimator."""
         if not hasattr(self, "model_"):
-            return dict(self.__dict__)
+            return {"params": self._params}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / _NAME
             self._write(path)
@@ -394,47 +387,14 @@ class Estimator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the estimator of `__getstate__`."""
-        if "file" in state:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / _NAME
-                path.write_bytes(state["file"])
-                state = type(self).load(path).__dict__
-        self.__dict__.update(state)
+        if "params" in state:
+            self.__dict__.update(type(self)(**state["params"]).__dict__)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / _NAME
+            path.write_bytes(state["file"])
+            self.__dict__.update(type(self).load(path).__dict__)
 
 
 # What damaged files raise.
 _DAMAGES = (KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError, zipfile.BadZipFile)
-
-
-def _check_sizes(file: zipfile.ZipFile, most_ratio: int = _MOST_RATIO) -> None:
-    """Raises an error if an entry expands to far more memory than the file takes."""
-    for entry in file.infolist():
-        if entry.file_size > max(_MOST_BYTES, most_ratio * entry.compress_size):
-            raise ValueError(f"the entry {entry.filename} expands to {entry.file_size:,} bytes")
-
-
-def _arrays(content: bytes) -> dict[str, np.ndarray]:
-    """Returns the arrays of `np.savez`, which does not compress them."""
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        _check_sizes(file, most_ratio=1)
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-@contextlib.contextmanager
-def _variables_of_at_most(most: int) -> Iterator[None]:
-    """Raises an error, before it takes memory, for the variable with which all are larger than this many bytes."""
-    total = 0
-
-    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        nonlocal total
-        if callable(value := kwargs["initial_value"]):
-            with tf.Graph().as_default():  # which computes shapes only
-                value = value()
-            total += value.dtype.size * math.prod(value.shape)
-        if total > most:
-            raise ValueError(f"its configuration has variables of more than {most:,} bytes, and its weights are fewer")
-        return next_creator(**kwargs)
-
-    with tf.variable_creator_scope(create):
-        yield

@@ -119,6 +119,8 @@ def serialize(value: Any) -> Any:
             return float(tf.convert_to_tensor(value))
     if isinstance(value, (tuple, list)):
         return [serialize(each) for each in value]
+    if isinstance(value, dict):
+        return {name: serialize(each) for name, each in value.items()}
     if isinstance(value, tf.keras.layers.Layer):
         return tf.keras.utils.serialize_keras_object(value)
     if hasattr(value, "get_config"):
@@ -138,8 +140,10 @@ def deserialize(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [deserialize(each) for each in value]
-    if not (isinstance(value, dict) and {"class_name", "config"} <= set(value)):
+    if not isinstance(value, dict):
         return value
+    if not {"class_name", "config"} <= set(value):
+        return {name: deserialize(each) for name, each in value.items()}
     if "module" in value:  # the form of Keras
         return tf.keras.utils.deserialize_keras_object(value)
     name, known = registered(value)

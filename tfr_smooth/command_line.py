@@ -354,8 +354,8 @@ def _loaded(arguments: Sequence[str]) -> Any:
 
 
 def _roles(estimator: Any) -> dict[str, Any]:
-    """Returns the columns of a fitted ranker by role."""
-    return dict(estimator._schema.roles if isinstance(estimator, Ranker) else estimator.columns_)
+    """Returns the columns of a fitted ranker by role, that of queries and those of texts."""
+    return {"query": estimator._schema.query} if isinstance(estimator, Ranker) else dict(estimator.columns_)
 
 
 def _check_folder(argument: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes tfr_smooth/columns/words.npz: what each code point of Unicode becomes in `columns.words`.
+"""Writes tfr_smooth/columns/words.npz: what each code point of Unicode becomes in `columns.text.normalized`.
 
 The table is a file, and not made from `unicodedata` on use, so that words do not depend on the version of Python.
 

@@ -50,7 +50,7 @@ def measure() -> dict[str, Any]:
     pairs = [("voter", "country")]
     is_new = rows["year"] == ENTRY["year"]
     train, new = rows[~is_new].drop(columns="year"), rows[is_new & (rows["voter"] == ENTRY["voter"])]
-    ranker = tfr_smooth.Ranker(interactions=pairs, kinds={"voter": "id", "country": "id"}, verbose=False)
+    ranker = tfr_smooth.Ranker(crosses=pairs, kinds={"voter": "id", "country": "id"}, verbose=False)
     ranker.fit(train, label="points", query="ranking", query_features=["voter", "voter_region"])
     print(ranker.evaluate(rows[is_new], by="voter_region", measures=["ndcg"]))
     row = int((new["country"] == ENTRY["country"]).to_numpy().nonzero()[0][0])

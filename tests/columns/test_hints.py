@@ -7,8 +7,7 @@ import pytest
 
 import tfr_smooth
 from tfr_smooth.columns.hints import hints
-from tfr_smooth.columns.learning import learn_table
-from tfr_smooth.columns.tables import checked_table
+from tfr_smooth.columns.learning import checked_table, learn_columns
 
 RANDOM = np.random.default_rng(0)
 NUMBERS = RANDOM.integers(1, 100, 300)
@@ -34,8 +33,8 @@ FINE = {
 
 
 def found(values, **options):
-    layer, raw = learn_table(checked_table(pd.DataFrame({"x": values})), **options)
-    return list(hints(layer.summaries, pa.table(raw)))
+    learned, raw = learn_columns(checked_table(pd.DataFrame({"x": values})), **options)
+    return list(hints(learned["summaries"], pa.table(raw)))
 
 
 @pytest.mark.parametrize("name", LOOKS)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.columns import Category, Id, Number, Set, TableFeatures, Vector, column_arrays, infer_columns
+from tfr_smooth.columns import Id, Set, TableFeatures, Vector, column_arrays, infer_columns
 
 
 def test_a_match_of_vectors_is_their_product_in_their_units_and_their_cosine():
@@ -64,20 +64,3 @@ def test_numbers_are_categories_if_the_kind_says_so():
     (column,) = infer_columns(frame, kinds={"grade": "category"})
     assert column.categories == ("1", "3")
     assert column_arrays(frame, [column])["grade"].tolist() == [b"3", b"1", b""]
-
-
-def test_one_row_of_many_columns_has_the_features_of_its_columns():
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 400)), columns=[f"c{i}" for i in range(400)])
-    frame["brand"] = ["a", "b", "a"]
-    layer = TableFeatures(infer_columns(frame))
-    expected = np.concatenate([frame.iloc[:, :400].to_numpy(np.float32), [[1, 0], [0, 1], [1, 0]]], axis=1)
-    for rows in (slice(None), slice(1, 2)):
-        np.testing.assert_array_equal(layer(column_arrays(frame.iloc[rows], layer.columns)), expected[rows])
-
-
-@pytest.mark.parametrize(
-    "column", [Category(name="x", categories=("b", "a")), Number(name="x", fill=1.5, has_missing=True)]
-)
-def test_a_column_is_restored_from_its_config(column):
-    restored = TableFeatures([column.to_config()]).columns
-    assert restored == (column,) and type(restored[0]) is type(column)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data, models
+from tfr_smooth import data
 from tfr_smooth.columns import Category, Date, Number, TableFeatures, list_context
 from tfr_smooth.columns.learning import learn_features
 
@@ -111,26 +111,6 @@ def test_ranks_follow_the_features_of_the_columns():
     np.testing.assert_array_equal(again(raw(), list_mask=MASK), found)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"list_ranks": ["brand"]}, "`list_ranks` must be unique names of columns of numbers, booleans or dates"),
-        ({"list_ranks": ["price", "price"]}, "`list_ranks` must be unique names"),
-        ({"list_ranks": "price"}, "`list_ranks` must be unique names"),
-        ({"list_ranks": ["cost"]}, "`list_ranks` must be unique names"),
-    ],
-)
-def test_invalid_list_ranks_are_errors(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        TableFeatures(COLUMNS, **arguments)
-
-
-def test_documents_alone_have_no_ranks():
-    layer = TableFeatures(COLUMNS, list_ranks=["price"])
-    with pytest.raises(ValueError, match=r"`inputs` must be \[batch, list\] for `list_ranks`, got shape \(3,\)"):
-        layer({name: values[0] for name, values in raw().items()})
-
-
 def frame(queries=200):
     random = np.random.default_rng(0)
     sizes = random.integers(2, 7, queries)
@@ -159,16 +139,3 @@ def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
                 np.testing.assert_allclose(features[mask, place], expected, atol=1e-6)
     assert not len(places)
     assert learn_features(lists)[0].list_ranks == ()
-
-
-def test_the_model_has_the_ranks_of_its_lists(tmp_path):
-    layer = TableFeatures(COLUMNS, list_ranks=["price", "day"])
-    scorer = models.TableScorer(layer, models.FeedForwardScorer(hidden=[8], seed=0, vectors=layer.vectors))
-    scores = scorer({**raw(), "mask": MASK}).numpy()
-    alone = scorer({name: values[1:, :2] for name, values in raw().items()}).numpy()
-    np.testing.assert_allclose(scores[1, :2], alone[0], rtol=1e-5)
-    flipped = scorer({**{name: values[:, ::-1] for name, values in raw().items()}, "mask": MASK[:, ::-1]}).numpy()
-    np.testing.assert_allclose(flipped[:, ::-1], scores, rtol=1e-5)
-    scorer.save(tmp_path / "scorer.keras")
-    again = tf.keras.models.load_model(tmp_path / "scorer.keras")
-    np.testing.assert_allclose(again({**raw(), "mask": MASK}), scores, rtol=1e-6)

@@ -89,21 +89,10 @@ def test_held_out_queries_that_cannot_select_an_epoch_are_refused():
         tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(frame, **ROLES)
 
 
-@pytest.mark.parametrize("change", [{"label": 0}, {"weight": 0.0}])
-def test_a_table_without_anything_to_learn_is_refused(change):
-    name = next(iter(change))
-    with pytest.raises(ValueError, match=f"`{name}` must be > 0 for at least one document, got only 0"):
-        tfr_smooth.Ranker(**QUICK).fit(
-            FRAME.assign(weight=1.0, **{**change}) if name == "label" else FRAME.assign(**change),
-            weight="weight",
-            **ROLES,
-        )
-
-
-@pytest.mark.parametrize("name", ["features", "query_id", "doc_id"])
+@pytest.mark.parametrize("name", ["features", pytest.param("query_id", marks=pytest.mark.slow)])
 def test_a_column_of_vectors_may_have_any_name(name):
     frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 60}).fit(frame, **ROLES)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 30}, learning_rate=0.02).fit(frame, **ROLES)
     assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
     np.testing.assert_allclose(ranker.predict(frame.iloc[::-1]), ranker.predict(frame)[::-1], rtol=1e-5)
 
@@ -120,15 +109,12 @@ def test_a_column_of_vectors_may_have_any_name(name):
 def test_a_table_needs_no_column_of_numbers(column):
     frame = pd.concat([table(40)] * 2, ignore_index=True)
     frame = frame.assign(x=column(frame["price"].to_numpy())).drop(columns="price")
-    for normalization in ("quantiles", None):
-        ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 10}, learning_rate=0.03, normalization=normalization).fit(
-            frame, **ROLES
-        )
-        assert ranker.score(frame) > 0.9
+    assert tfr_smooth.Ranker(**{**QUICK, "epochs": 10}, learning_rate=0.03).fit(frame, **ROLES).score(frame) > 0.9
 
 
-@pytest.mark.parametrize(("loss", "has_bias"), [("softmax", False), ("smoothi_ndcg", False), ("mean_squared", True)])
-@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize(
+    ("loss", "has_bias", "members"), [("smoothi_ndcg", False, 1), ("softmax", False, 2), ("mean_squared", True, 2)]
+)
 def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, members):
     ranker = tfr_smooth.Ranker(**{**QUICK, "members": members, "loss": loss}, normalization=None, weight_decay=0.0)
     scorer = ranker.fit(FRAME, **ROLES).model_.scorer
@@ -136,8 +122,8 @@ def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, me
     assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias
 
 
-@pytest.mark.parametrize("name", [lambda place, name: place, lambda place, name: ("table", name)], ids=["int", "tuple"])
-def test_names_of_columns_may_be_of_any_type(name):
+def test_names_of_columns_may_be_of_any_type():
+    name = lambda place, name: place if name == "query" else ("table", name)  # noqa: E731
     names = {column: name(place, column) for place, column in enumerate(FRAME)}
     other = FRAME.copy()
     other.columns = pd.Index([names[column] for column in FRAME], tupleize_cols=False)

@@ -9,9 +9,7 @@ import tensorflow as tf
 from sklearn.inspection import permutation_importance
 
 import tfr_smooth
-from tfr_smooth import _keras, evaluation, models, training
 from tfr_smooth.columns import codes, column_arrays
-from tfr_smooth.models.member_layers import FeatureFunctions
 
 QUICK = {
     **{"loss": "softmax", "members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0},
@@ -33,11 +31,6 @@ def table(kind, queries=150, documents=8, seed=0):
     elif kind == "set":
         frame["tags"] = [list(random.choice(WORDS, random.integers(0, 4), replace=False)) for _ in range(rows)]
         relevance = np.array([("word3" in tags) - 1.0 * ("word5" in tags) for tags in frame["tags"]])
-    elif kind == "set in text":
-        tags = [list(random.choice(WORDS, 3, replace=False)) for _ in range(rows)]
-        frame["tags"] = ["; ".join(each) for each in tags]
-        relevance = np.array([("word3" in each) - 1.0 * ("word5" in each) for each in tags])
-        options = {"kinds": {"tags": "set:;"}}
     elif kind == "text":
         frame["title"] = [" ".join(random.choice(WORDS, 4)).capitalize() + "!" for _ in range(rows)]
         relevance = frame["title"].str.lower().str.contains("word3").to_numpy(float)
@@ -76,8 +69,11 @@ def table(kind, queries=150, documents=8, seed=0):
 @pytest.mark.parametrize(
     "kind",
     [
-        *("id", "set", "text", "vector", "match of vectors", "match of texts", "match of an id and a set"),
-        pytest.param("set in text", marks=pytest.mark.slow),  # so is that of the match of an id and a set
+        *("id", "text", "match of vectors"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("set", "vector", "match of texts", "match of an id and a set")
+        ),
     ],
 )
 def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
@@ -265,7 +261,7 @@ def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_p
     hint = "The queries have words of 'title': `features` with 'search' compares them.\n"
     assert hint in capsys.readouterr().out and ranker.features_.matches == ()
     ranker.fit(frame, label="label", query="search", features=["search", "title"], query_features=["search"])
-    assert hint not in capsys.readouterr().out and ranker.features_.matches == ("search ~ title",)
+    assert hint not in capsys.readouterr().out and ranker.features_.matches[0].name == "search ~ title"
     rows = frame[frame["search"] == frame["search"][0]]
     exported = ranker.export(tmp_path / "served", warmup=False)
     served = tf.saved_model.load(str(exported)).signatures["serving_default"]
@@ -324,18 +320,6 @@ def test_a_training_continues_with_new_data():
         tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), label="label", query="query", init_model=first)
 
 
-@pytest.mark.slow
-def test_values_by_query_compare_two_rankers():
-    frame, options = table("set")
-    good = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
-    bad = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="query", features=["noise"])
-    values, others = (each.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"] for each in (good, bad))
-    assert list(values) == [str(query) for query in frame["query"].unique()]
-    assert np.mean(list(values.values())) == pytest.approx(good.evaluate(frame)["ndcg"].mean)
-    found = evaluation.randomization_test(values, others)
-    assert found.mean_difference > 0.1 and found.p_value < 0.001
-
-
 @tf.keras.utils.register_keras_serializable(package="tests")
 class AboveTheList(tf.keras.layers.Layer):
     """Scores a document by its features and their mean over the list."""
@@ -389,50 +373,5 @@ def test_a_network_must_return_scores():
     frame, _ = table("vector")
     with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
         tfr_smooth.Ranker(network=Wrong(), **QUICK).fit(frame, label="label", query="query")
-    with pytest.raises(ValueError, match="^`network` must be an instance of .*Layer, got 'cross'.$"):
+    with pytest.raises(ValueError, match="^`network` must be an instance of .*Layer or None, got 'cross'.$"):
         tfr_smooth.Ranker(network="cross")
-
-
-# The layer and the optimizer.
-
-
-def test_embeddings_are_means_of_the_vectors_of_known_codes():
-    layer = models.Embeddings([(1, 1, 5), (2, 3, 4)], dim=2, seed=0)
-    one, other = (np.array(weight) for weight in layer.get_weights())
-    features = tf.constant([[0.5, 4.0, 3.0, 2.0, 0.0], [0.5, 1.0, 0.0, 0.0, 0.0]])
-    expected = [[*one[4], *(other[3] + other[2]) / 2], [*one[1], 0.0, 0.0]]
-    np.testing.assert_allclose(layer(features), expected, rtol=1e-6)
-
-
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has AdamW's step")
-def test_a_lazy_step_is_adamws_for_the_rows_with_a_gradient():
-    start, random = np.arange(12.0, dtype=np.float32).reshape(4, 3), np.random.default_rng(0)
-    lazy, dense = (tf.keras.Variable(start) for _ in range(2))
-    options = {"learning_rate": 0.1, "weight_decay": 0.0}
-    optimizers = (
-        training.LazyAdamW(**options, sparse_rate=2.0),
-        tf.keras.optimizers.AdamW(**{**options, "learning_rate": 0.2}),
-    )
-    for _ in range(3):
-        gradient = random.normal(size=(3, 3)).astype(np.float32)
-        optimizers[0].apply([tf.IndexedSlices(gradient, [2, 0, 2], [4, 3])], [lazy])
-        whole = np.zeros_like(start)
-        np.add.at(whole, [2, 0, 2], gradient)
-        optimizers[1].apply([tf.constant(whole)], [dense])
-    np.testing.assert_allclose(lazy.numpy(), dense.numpy(), rtol=1e-5)
-    assert (lazy.numpy()[[1, 3]] == start[[1, 3]]).all() and (lazy.numpy()[[0, 2]] != start[[0, 2]]).all()
-    restored = training.LazyAdamW.from_config(optimizers[0].get_config())
-    assert restored.sparse_rate == 2.0
-
-
-def test_a_step_with_l1_brings_the_named_weights_closer_to_zero_and_leaves_them_there():
-    options = {"learning_rate": 0.1, "weight_decay": 0.0}
-    optimizers = training.LazyAdamW(**options, l1={"rises": 0.5}), tf.keras.optimizers.AdamW(**options)
-    layers = [FeatureFunctions(members=1) for _ in optimizers]
-    for layer, optimizer in zip(layers, optimizers, strict=True):
-        layer.build((None, 4))
-        layer.rises.assign([[1.0], [-1.0], [0.02], [0.0]])
-        optimizer.apply_gradients([(tf.constant([[1.0], [1.0], [0.0], [0.0]]), layer.rises)])
-    np.testing.assert_allclose(layers[1].rises[:, 0], [0.9, -1.1, 0.02, 0.0], rtol=1e-4)
-    np.testing.assert_allclose(layers[0].rises[:, 0], [0.85, -1.05, 0.0, 0.0], rtol=1e-4)
-    assert type(optimizers[0]).from_config(optimizers[0].get_config()).l1 == {"rises": 0.5}

@@ -10,7 +10,7 @@ import tfr_smooth
 from tfr_smooth.columns import column_arrays
 
 QUICK = {
-    **{"loss": "softmax", "members": 1, "hidden": [32], "epochs": 50, "learning_rate": 0.02, "batch_size": 16},
+    **{"loss": "softmax", "members": 1, "hidden": [32], "epochs": 25, "learning_rate": 0.03, "batch_size": 16},
     "verbose": False,
 }
 
@@ -38,7 +38,7 @@ def matrix(frame):
     return np.stack([frame["price"], days], axis=1).astype(np.float64)
 
 
-@pytest.fixture(scope="module", params=["table", "matrix"])
+@pytest.fixture(scope="module", params=["table", pytest.param("matrix", marks=pytest.mark.slow)])
 def fitted(request):
     """A ranker, the new documents, and its argument of the queries."""
     if request.param == "table":

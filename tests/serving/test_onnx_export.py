@@ -100,7 +100,7 @@ JOINT = Statistic(columns=("a", "b"), values=("x\x1fx",), means=(0.1,), counts=(
         (lambda: table_model(Encoded(name="title"), encoders={"title": OneEncoder()}), "column 'title' of the kind"),
         (lambda: table_model(IDS), "column 'ids' of the kind 'id'"),
         (lambda: table_model(A, B, matches=[("a", "b")]), r"match of \['a', 'b'\]"),
-        (lambda: table_model(A, B, statistics=[JOINT]), r"interaction of \['a', 'b'\]"),
+        (lambda: table_model(A, B, statistics=[JOINT]), r"cross of \['a', 'b'\]"),
     ],
 )
 def test_columns_that_onnx_cannot_prepare_are_refused_by_name(model, named, tmp_path):

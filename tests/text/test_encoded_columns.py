@@ -10,7 +10,7 @@ import tensorflow as tf
 import tfr_smooth
 from tests import helpers
 from tests.text.conftest import WORDS, make
-from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns import Encoded, TableFeatures
 
 TEXTS = ["wing lift", "heat", "the flow of gas"]
 
@@ -99,4 +99,4 @@ def test_columns_without_text_or_encoder_are_refused(frame):
     with pytest.raises(ValueError, match="column 'price' must have text for the kind 'encoded', got the type double"):
         tfr_smooth.Ranker(kinds={"price": make()}).fit(numbers, label="label", query="query")
     with pytest.raises(ValueError, match=r"`encoders` must be those of the columns \['a'\], got \[\]"):
-        TableFeatures([{"name": "a", "kind": "encoded", "length": 2}])
+        TableFeatures([Encoded(name="a", length=2)])

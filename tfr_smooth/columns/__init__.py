@@ -7,12 +7,11 @@ from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.date import Date
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.id import Id
-from tfr_smooth.columns.kinds import Column
+from tfr_smooth.columns.kinds import Column, ColumnSummaries, ColumnSummary
+from tfr_smooth.columns.learning import column_arrays, infer_columns
 from tfr_smooth.columns.number import Boolean, Number
 from tfr_smooth.columns.set import Set
 from tfr_smooth.columns.statistics import Statistic
-from tfr_smooth.columns.summary import ColumnSummaries, ColumnSummary
-from tfr_smooth.columns.tables import column_arrays, infer_columns
 from tfr_smooth.columns.text import Text
 from tfr_smooth.columns.vector import Encoded, Vector
 

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns.codes import SplitColumn
-from tfr_smooth.columns.kinds import Column, as_columns, raw_table
-from tfr_smooth.columns.list_context import in_parts, list_ranks, ordered_columns, ordered_values, padded
+from tfr_smooth.columns.kinds import Column, ColumnSummaries, ColumnSummary, check_names, listed, raw_values
+from tfr_smooth.columns.list_context import (
+    Raw,
+    in_parts,
+    list_ranks,
+    ordered_columns,
+    ordered_values,
+    padded,
+    raw_rows,
+)
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
 from tfr_smooth.columns.statistics import WIDTH, Statistic
-from tfr_smooth.columns.summary import ColumnSummaries, ColumnSummary
 from tfr_smooth.data.batches import prefetched
-from tfr_smooth.data.column_values import dense_column, number_matrix
+from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import DENSE, STATISTICS
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
+_MOST_PRINTED = 40  # columns
 _ROWS_AT_ONCE = 2**14  # splitting takes much more memory than the texts
 
-Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
-
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class TableFeatures(tf.keras.layers.Layer):
+@_serialization.register
+class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Converts the raw columns of a table to numbers, as learned from a training table.
 
     The features of each column, in order, are those of its kind: see the classes of `tfr_smooth.columns`. After the
@@ -52,13 +60,13 @@ class TableFeatures(tf.keras.layers.Layer):
     for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1.
 
     Args:
-      columns: The columns, as from `infer_columns`, or the results of their `to_config`.
-      matches: Pairs of names of columns to compare, both vectors of the same length or both text; or what `get_config`
-        has of them, with the frequencies of the terms.
+      columns: The columns, as from `infer_columns`.
+      matches: Pairs of names of columns to compare, both vectors of the same length or both text; or the learned
+        `Match` of two columns, with the frequencies of the terms.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
-      statistics: Instances of `Statistic`, or the results of their `to_config`.
+      statistics: Instances of `Statistic`.
       summaries: What was inferred of the columns, as of `ColumnSummary`, from which calls for other tables take the
         types of the training.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
@@ -91,12 +99,12 @@ class TableFeatures(tf.keras.layers.Layer):
 
     def __init__(
         self,
-        columns: Sequence[Column | Mapping[str, Any]],
+        columns: Sequence[Column],
         *,
-        matches: Sequence[Sequence[str] | Mapping[str, Any]] = (),
+        matches: Sequence[Sequence[str] | Match] = (),
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
-        statistics: Sequence[Statistic | Mapping[str, Any]] = (),
+        statistics: Sequence[Statistic] = (),
         summaries: Sequence[Sequence[Any]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
@@ -104,22 +112,25 @@ class TableFeatures(tf.keras.layers.Layer):
     ) -> None:
         # Raw numbers may exceed the range of float16, so a global mixed precision policy does not apply here.
         super().__init__(dtype=dtype, **kwargs)
-        self._columns = as_columns(columns)
+        self.columns: tuple[Column, ...] = tuple(_arguments.instance("columns", column, Column) for column in columns)
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"`columns` must be at least one column, with unique names, got {listed(names)}.")
         self.summaries = ColumnSummaries(ColumnSummary(*summary) for summary in summaries)
         self.stacked = _arguments.boolean("stacked", stacked)
-        self._matches = [Match.of(given, self._columns) for given in matches]
+        self.matches = tuple(each if isinstance(each, Match) else Match.of(each, self.columns) for each in matches)
         self.encoders = dict(encoders or {})
-        encoded = {column.name for column in self._columns if column.kind == "encoded"}
+        encoded = {column.name for column in self.columns if column.kind == "encoded"}
         if encoded != set(self.encoders):
             raise ValueError(f"`encoders` must be those of the columns {sorted(encoded)}, got {sorted(self.encoders)}.")
         for encoder in self.encoders.values():
             encoder.trainable = False
-        others = [column.name for column in self._columns if column.kind != "number"]
+        others = [column.name for column in self.columns if column.kind != "number"]
         if stacked and others:
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
-        self._numbers: tuple[Any, ...] = tuple(column for column in self._columns if column.stacked)
-        self._others = [column for column in self._columns if not column.stacked]
-        ordered, chosen = ordered_columns(self._columns), set(list_ranks)  # first those of numbers, then those of dates
+        self._numbers: tuple[Any, ...] = tuple(column for column in self.columns if column.stacked)
+        self._others = [column for column in self.columns if not column.stacked]
+        ordered, chosen = ordered_columns(self.columns), set(list_ranks)  # first those of numbers, then those of dates
         if isinstance(list_ranks, str) or len(chosen) < len(list_ranks) or not chosen <= set(ordered):
             expected = "unique names of columns of numbers, booleans or dates"
             raise ValueError(f"`list_ranks` must be {expected}, got {list_ranks!r}.")
@@ -127,36 +138,39 @@ class TableFeatures(tf.keras.layers.Layer):
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
-        split = {column.name for column in self._columns if isinstance(column, SplitColumn)}
-        self._statistics = [Statistic(**given) if isinstance(given, Mapping) else given for given in statistics]
-        for place, statistic in enumerate(self._statistics):
+        split = {column.name for column in self.columns if isinstance(column, SplitColumn)}
+        self.statistics = tuple(statistics)
+        for place, statistic in enumerate(self.statistics):
             if absent := set(statistic.columns) - split:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())
         self.built = True
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns."""
-        return self._columns
-
-    @property
+    @functools.cached_property
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
-        names = [column.name for column in self._columns for _ in range(column.width)]
-        names += [match.name for match in self._matches for _ in range(match.width)]
-        names += [statistic.name for statistic in self._statistics for _ in range(WIDTH)]
+        names = [column.name for column in self.columns for _ in range(column.width)]
+        names += [match.name for match in self.matches for _ in range(match.width)]
+        names += [statistic.name for statistic in self.statistics for _ in range(WIDTH)]
         return (*names, *self.list_ranks)
+
+    def __str__(self) -> str:
+        """Returns what was learned: the kinds of the columns, statistics, matches and ranks, one or more lines each."""
+        lines = str(self.summaries).splitlines() if self.summaries else []
+        if more := len(lines[_MOST_PRINTED:]):
+            lines[_MOST_PRINTED:] = [f"... and {more:,} more columns: print `columns_`"]
+        if self.statistics:
+            lines.append(f"Statistics: {listed([statistic.name for statistic in self.statistics])}")
+        if self.matches:
+            lines.append(f"Matches: {'; '.join(match.name for match in self.matches)}")
+        if self.list_ranks:
+            lines.append(f"List ranks: {listed(self.list_ranks)}")
+        return "\n".join(lines)
 
     @property
     def types(self) -> dict[str, str]:
         """The types of the columns, by which `data.read_files` reads other files as those of the training."""
-        return {column.name: column.reads for column in self._columns}
-
-    @property
-    def matches(self) -> tuple[str, ...]:
-        """The names of the pairs of columns that are compared."""
-        return tuple(match.name for match in self._matches)
+        return {column.name: column.reads for column in self.columns}
 
     @property
     def num_features(self) -> int:
@@ -166,7 +180,7 @@ class TableFeatures(tf.keras.layers.Layer):
     def _blocks(self, name: str) -> list[list[int]]:
         """Returns the features that are codes or vectors: the place of the first one, and what the column says."""
         blocks, first = [], 0
-        for column in self._columns:
+        for column in self.columns:
             if sizes := getattr(column, name):
                 blocks.append([first, *sizes])
             first += column.width
@@ -177,19 +191,6 @@ class TableFeatures(tf.keras.layers.Layer):
         """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
         return self._blocks("codes")
 
-    @property
-    def statistics(self) -> dict[str, Statistic]:
-        """The statistics by their names: that of a column, or "FIRST x SECOND"."""
-        return {statistic.name: statistic for statistic in self._statistics}
-
-    def replace(self, **arguments: Any) -> TableFeatures:
-        """Returns the layer with other arguments of the constructor.
-
-        Args:
-          **arguments: The arguments.
-        """
-        return TableFeatures(**{**self.get_config(), "encoders": self.encoders, **arguments})
-
     def without_values(self, names: Sequence[str]) -> TableFeatures:
         """Returns the layer with columns of codes that only tell whether a value is missing.
 
@@ -198,11 +199,12 @@ class TableFeatures(tf.keras.layers.Layer):
         """
         columns = [
             dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
-            for column in self._columns
+            for column in self.columns
         ]
         lost = "; no embedding, which ranks other queries no better"
         summaries = [s._replace(reason=s.reason + lost) if s.name in names else s for s in self.summaries]
-        return self.replace(columns=columns, summaries=summaries)
+        given: dict[str, Any] = {"encoders": self.encoders, "matches": self.matches, "statistics": self.statistics}
+        return TableFeatures(columns, **given, list_ranks=self.list_ranks, summaries=summaries)
 
     @property
     def vectors(self) -> list[list[int]]:
@@ -214,9 +216,9 @@ class TableFeatures(tf.keras.layers.Layer):
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
         """The argument `example_feature_spec` of `serving.export_ranker`: a column that a proto lacks is missing."""
         if self.stacked:
-            return {"features": tf.io.FixedLenFeature([len(self._columns)], tf.float32)}
-        missing = {column.name: np.full(column.shape, column.missing_value).tolist() for column in self._columns}
-        return {c.name: tf.io.FixedLenFeature(c.shape, c.dtype, missing[c.name]) for c in self._columns}
+            return {"features": tf.io.FixedLenFeature([len(self.columns)], tf.float32)}
+        missing = {column.name: np.full(column.shape, column.missing_value).tolist() for column in self.columns}
+        return {c.name: tf.io.FixedLenFeature(c.shape, c.dtype, missing[c.name]) for c in self.columns}
 
     def raw_lists(self, lists: Lists) -> Lists:
         """Returns other lists with the raw values of the columns as features.
@@ -234,17 +236,17 @@ class TableFeatures(tf.keras.layers.Layer):
             got, expected = ("an array", "a table") if lists.is_dense else ("a table", "an array")
             raise ValueError(f"`X` must be {expected} as in `fit`, got {got} with {lists.num_features} features.")
         if self.stacked:
-            if lists.num_features != len(self._columns):
-                raise ValueError(f"`X` must have {len(self._columns)} features, got {lists.num_features}.")
+            if lists.num_features != len(self.columns):
+                raise ValueError(f"`X` must have {len(self.columns)} features, got {lists.num_features}.")
             return lists
-        raw = raw_table(lists.source, self._columns)
-        roles = dataclasses.replace(lists.roles, features=tuple(raw.column_names))
-        return lists.replace(roles, dict(zip(raw.column_names, raw.columns, strict=True)))
+        check_names(lists.source.column_names, self.columns)
+        raw = {column.name: raw_values(column, lists.source[column.name]) for column in self.columns}
+        return lists.replace(dataclasses.replace(lists.roles, features=tuple(raw)), raw)
 
     @property
     def raw_specs(self) -> Any:
         """The specs of the tensors that `raw` returns, for any number of rows."""
-        count = len(self._columns if self.stacked else self._numbers)
+        count = len(self.columns if self.stacked else self._numbers)
         others = {column.name: tf.TensorSpec([None, *column.shape], column.dtype) for column in self._others}
         return tf.TensorSpec([None, count], tf.float32), others
 
@@ -258,12 +260,10 @@ class TableFeatures(tf.keras.layers.Layer):
         Returns:
           The numbers [n, columns of numbers], and the values of the other columns by name.
         """
-        if self.stacked:
-            return lists.column(DENSE)(rows), {}
-        numbers = number_matrix(lists.source, [column.name for column in self._numbers], rows)
-        names = [column.name for column in self._others]
-        names += [STATISTICS] if STATISTICS in lists.roles.features else []
-        return numbers, {name: lists.column(name)(rows) for name in names}
+        numbers, others = raw_rows(lists, rows, self.columns)
+        if STATISTICS in lists.roles.features:
+            others[STATISTICS] = lists.column(STATISTICS)(rows)
+        return numbers, others
 
     def transform(self, lists: Lists) -> Lists:
         """Returns lists with prepared features in memory; as they are if these are large, for `batches`.
@@ -275,7 +275,7 @@ class TableFeatures(tf.keras.layers.Layer):
           The lists.
         """
         count, width = len(lists.source), self.num_features
-        if self.stacked and width == len(self._columns):
+        if self.stacked and width == len(self.columns):
             if not any(np.isnan(part).any() for part in matrices(lists, np.arange(count))):
                 return lists
         elif 4 * count * width > _MOST_BYTES:
@@ -322,10 +322,10 @@ class TableFeatures(tf.keras.layers.Layer):
         """
         if self.stacked:
             values = tf.cast(inputs, tf.float32)
-            if values.shape[-1] not in (None, len(self._columns)):
-                raise ValueError(f"`inputs` must have {len(self._columns)} numbers per row, got shape {values.shape}.")
+            if values.shape[-1] not in (None, len(self.columns)):
+                raise ValueError(f"`inputs` must have {len(self.columns)} numbers per row, got shape {values.shape}.")
             return self.prepare(values, {}, list_mask)
-        absent = [column.name for column in self._columns if column.name not in inputs]
+        absent = [column.name for column in self.columns if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
         numbers = [tf.cast(inputs[column.name], tf.float32) for column in self._numbers]
@@ -356,34 +356,39 @@ class TableFeatures(tf.keras.layers.Layer):
         Returns:
           float32 [..., num_features].
         """
-        parts, order = [], []
-        if self._numbers:
-            features, names = number_features(tf.convert_to_tensor(numbers), self._numbers)
-            parts, order = [features], names
+        parts = [number_features(tf.convert_to_tensor(numbers), self._numbers)] if self._numbers else []
         values = {column.name: tf.convert_to_tensor(others[column.name]) for column in self._others}
         values.update({name: self._embedded(name, values[name]) for name in self.encoders})
         values = {column.name: column.prepare(values[column.name]) for column in self._others}
         for place, column in enumerate(self._others):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
-            order += [column.name] * column.width
-        for match in self._matches:
-            first, second = (values[column.name] for column in match.pair)
-            parts.append(match.features(first, second))
-            order += [match.name] * match.width
+        for match in self.matches:
+            parts.append(match.features(*(values[name] for name in match.columns)))
         if STATISTICS in others:
             parts.append(others[STATISTICS])
-        for place, statistic in enumerate([] if STATISTICS in others else self._statistics):
+        for place, statistic in enumerate([] if STATISTICS in others else self.statistics):
             of_columns = [values[name] for name in statistic.columns]
             parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
-        order += [statistic.name for statistic in self._statistics for _ in range(WIDTH)]
         if self.list_ranks:
-            ordered = ordered_values(self._columns, numbers, values, self.list_ranks)
+            ordered = ordered_values(self.columns, numbers, values, self.list_ranks)
             if ordered.shape.rank != 3:
                 raise ValueError(f"`inputs` must be [batch, list] for `list_ranks`, got shape {ordered.shape[:-1]}.")
             mask = tf.ones(tf.shape(ordered)[:2], tf.bool) if mask is None else mask
             parts.append(list_ranks(ordered, mask))
-            order += self.list_ranks
-        return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
+        features, places = tf.concat(parts, axis=-1), self._places
+        return features if np.array_equal(places, np.arange(len(places))) else tf.gather(features, places, axis=-1)
+
+    @functools.cached_property
+    def _places(self) -> np.ndarray:
+        """The place of each feature among those that `prepare` computes: first all numbers, and last their flags."""
+        numbers, flags = range(len(self._numbers)), itertools.count(len(self._numbers))
+        places: dict[str, list[int]] = {}
+        for number, column in zip(numbers, self._numbers, strict=True):
+            places[column.name] = [number, next(flags)] if column.has_missing else [number]
+        for column in self._others:
+            places[column.name] = list(itertools.islice(flags, column.width))
+        in_order = [place for column in self.columns for place in places[column.name]]
+        return np.array([*in_order, *range(len(in_order), self.num_features)])
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
         """Returns the vectors [..., length] of texts [...], each computed once; NaN for ""."""
@@ -402,28 +407,9 @@ class TableFeatures(tf.keras.layers.Layer):
         """
         if self.stacked:
             return tf.TensorShape([*input_shape[:-1], self.num_features])
-        first = self._columns[0]
+        first = self.columns[0]
         rows = input_shape[first.name][:-1] if first.shape else input_shape[first.name]
         return tf.TensorShape([*rows, self.num_features])
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as JSON types."""
-        own = {
-            "columns": [column.to_config() for column in self._columns],
-            "matches": [match.to_config() for match in self._matches],
-            "statistics": [statistic.to_config() for statistic in self._statistics],
-            "encoders": {name: tf.keras.utils.serialize_keras_object(layer) for name, layer in self.encoders.items()},
-            "list_ranks": list(self.list_ranks),
-            "summaries": [list(summary) for summary in self.summaries],
-            "stacked": self.stacked,
-        }
-        return {**super().get_config(), **own}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> TableFeatures:
-        """Creates a layer with the return value of `get_config`."""
-        encoders = {name: tf.keras.utils.deserialize_keras_object(layer) for name, layer in config["encoders"].items()}
-        return cls(**{**config, "encoders": encoders})
 
 
 def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
@@ -431,11 +417,3 @@ def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         yield lists.column(DENSE)(rows[start : start + _ROWS_AT_ONCE])
         lists.release()
-
-
-def _reordered(features: tf.Tensor, names: Sequence[str], wanted: Sequence[str]) -> tf.Tensor:
-    """Returns the features of the given column names in another order of the names."""
-    # Stable: the features of a column keep their order.
-    places = np.argsort(names, kind="stable")[np.argsort(np.argsort(wanted, kind="stable"), kind="stable")]
-    in_order = np.array_equal(places, np.arange(len(places)))
-    return features if in_order else tf.gather(features, places, axis=-1)

@@ -1,17 +1,25 @@
-"""Columns of text that look like numbers, dates or sets, and the arguments that read them so."""
+"""What a user should know of the columns: which tell the label, and which texts look like other values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.columns.summary import ColumnSummary
+from tfr_smooth.columns.kinds import ColumnSummary, listed
+from tfr_smooth.columns.list_context import ordered_columns, ordered_values, raw_rows, sampled
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading.checks import warn
+
+if TYPE_CHECKING:
+    from tfr_smooth.columns.features import TableFeatures
 
 _SAMPLED = 2**12  # rows
+# Not tuned: the hints and warnings of the tests have them, and clean tables have none.
 _MOST, _SOME = 0.9, 0.1  # of the different texts, of which so many look like something
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
@@ -20,6 +28,31 @@ _FRACTION = r"[.,'%$€£¥]"
 _DATE = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
 _PARTS = r"^[^\s{0}]+(\s?[{0}]\s?[^\s{0}]+)*$"  # values without blanks, separated
 _SEPARATORS = "|;,"
+_LEAST_AGREEMENT = 0.98  # of the order of a column with that of the label, if it nearly is the label
+_FEW_VALUES = 20  # of a text or set that may be compared with the label
+_DOCUMENTS, _LONGEST, _LEAST_LISTS = 2**12, 2**6, 30  # documents, documents of a list, and lists that are compared
+
+
+def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
+    """Warns of columns that are constant, that nearly are the label, or of texts that look like other values.
+
+    Args:
+      layer: The features.
+      lists: The lists of `fit`, with raw values.
+    """
+    constant = [summary.name for summary in layer.summaries if (summary.values, summary.missing) == (1, 0.0)]
+    if constant:
+        warn(f"The columns {listed(constant)} have the same value in all rows, which ranks nothing.")
+    if told := columns_of_label(layer, lists):
+        reason = (
+            "which of two documents has the higher label nearly always follows from the value, or from a missing one"
+        )
+        warn(
+            f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
+            "a purchase after a click, scores are honest: select the others by `features`."
+        )
+    if misread := [*hints(layer.summaries, lists.source)]:
+        warn(f"Columns of text may mean something else: {'; '.join(misread)}. `kinds` of a text says that it is one.")
 
 
 def hints(summaries: Iterable[ColumnSummary], table: pa.Table) -> Iterator[str]:
@@ -71,3 +104,62 @@ def date_format_of(texts: Any) -> str:
     if len(dates[0][0]) == 4:
         return separator.join(["%Y", "%m", "%d"])
     return separator.join(["%m", "%d", year] if second > 12 and first <= 12 else ["%d", "%m", year])
+
+
+def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:
+    r"""Returns the columns that nearly order the documents of a list as the label does.
+
+    They are those in which the pairs of a list that differ in the value and in the label have the same order, or the
+    opposite one, in a fraction of at least 0.98: $|\gamma| \ge 0.96$ of Goodman and Kruskal. Texts and sets of at most
+    20 different values have the order of their mean labels. So do columns that are missing for nearly all documents of
+    the lower label, or of the higher one. A sample of the lists is compared, without documents of weight 0, and at
+    least 30 lists must have such a pair.
+
+    Args:
+      layer: The features.
+      lists: The lists, with raw values.
+
+    Time and memory O(documents * columns) of the sample.
+    """
+    queries, lengths = sampled(lists, _DOCUMENTS, _LONGEST)
+    if layer.stacked or len(queries) < _LEAST_LISTS:
+        return []
+    rows = lists.rows_of(queries, lengths)
+    numbers, others = raw_rows(lists, rows, layer.columns)
+    names = ordered_columns(layer.columns)
+    ordered = ordered_values(layer.columns, numbers, others, names).numpy().T if names else []
+    values: dict[str, np.ndarray] = {**others, **dict(zip(names, ordered, strict=True))}
+    weight = lists.roles.weight
+    counted = np.ones(len(rows), bool) if weight is None else lists.column(weight)(rows) > 0.0
+    told: set[str] = set()
+    for label in lists.roles.labels:
+        labels, pairs, first = lists.column(label)(rows), [], 0
+        for number, length in enumerate(lengths):
+            grades, chosen = labels[first : first + length], counted[first : first + length]
+            better, worse = np.nonzero((grades[:, np.newaxis] > grades) & np.logical_and.outer(chosen, chosen))
+            pairs.append(np.stack([better + first, worse + first, np.full(len(better), number)]))
+            first += length
+        of_label = np.concatenate(pairs, axis=1)
+        told.update(name for name, column in values.items() if _tells(column, labels, *of_label))
+    return [column.name for column in layer.columns if column.name in told]
+
+
+def _tells(column: np.ndarray, labels: np.ndarray, better: np.ndarray, worse: np.ndarray, lists: np.ndarray) -> bool:
+    """Returns whether the values of a column, or those that are missing, nearly order pairs of documents of lists."""
+    if column.dtype == object:
+        known, (different, codes) = column != b"", np.unique(column, return_inverse=True)
+        means = np.bincount(codes, labels) / np.bincount(codes)
+        column = np.where(known, means[codes], np.nan) if len(different) <= _FEW_VALUES else np.zeros(len(labels))
+    else:
+        known = ~np.isnan(column if column.ndim == 1 else column[:, 0])
+
+    def agree(values: np.ndarray) -> bool:
+        above, below = values[better] > values[worse], values[better] < values[worse]
+        differ = above | below
+        agreement = max(above.sum(), below.sum()) / max(differ.sum(), 1)
+        return agreement >= _LEAST_AGREEMENT and len(np.unique(lists[differ])) >= _LEAST_LISTS
+
+    if column.ndim == 1 and agree(column):
+        return True
+    missing = [1.0 - known[documents].mean() if len(documents) else 0.0 for documents in (better, worse)]
+    return max(missing) >= _LEAST_AGREEMENT and agree(known.astype(int))

@@ -7,28 +7,75 @@ import dataclasses
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth.columns.summary import ColumnSummary
-from tfr_smooth.data.column_values import value_type
+from tfr_smooth import _arguments, _serialization
+from tfr_smooth._arguments import printable
+from tfr_smooth.data.column_values import ColumnValues, value_type
 from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length
 from tfr_smooth.data.reading.value_types import as_type
 
 KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
 _MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
+# Not tuned: they tell texts from names and ids in the tables of the tests.
 _WORDS = 2.5  # words per value of a column of text, at least
 _SAMPLED = 2**12  # rows whose words are counted
 _COUNTED = 2**16  # rows whose different numbers are counted
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LETTERS = 3.0  # of these scripts, for each word; names of people and places have fewer
 _ID_NAME = r"(^|[\W_])(id|uid|uuid|guid|sku|asin|isbn|ean|gtin|upc)$"  # of a name in small letters
+
+
+class ColumnSummary(NamedTuple):
+    """What was inferred of one column of the training rows.
+
+    Attributes:
+      name: The name.
+      kind: The kind.
+      reason: Why it has this kind.
+      type: The type of its values: "number", "boolean", "text", "date", "vector" or "set".
+      values: The number of different values, of numbers and dates in a sample of 65,536 rows; None for vectors and
+        sets.
+      missing: The fraction of missing values.
+
+    Example:
+      >>> from tfr_smooth.columns import ColumnSummary
+      >>> ColumnSummary("price", "number", "numbers", "number", 70, 0.1).missing
+      0.1
+    """
+
+    name: str
+    kind: str
+    reason: str
+    type: str
+    values: int | None
+    missing: float
+
+
+class ColumnSummaries(tuple[ColumnSummary, ...]):
+    """The `ColumnSummary` of each column of a table. Print it for a table.
+
+    Example:
+      >>> from tfr_smooth.columns import ColumnSummaries, ColumnSummary
+      >>> print(ColumnSummaries([ColumnSummary("price", "number", "numbers", "number", 70, 0.1)]))
+      column  kind    values  missing  reason
+      price   number      70      10%  numbers
+    """
+
+    def __str__(self) -> str:
+        """Returns the table, a line for each column."""
+        rows = [("column", "kind", "values", "missing", "reason")]
+        for summary in self:
+            values = "" if summary.values is None else f"{summary.values:,}"
+            rows.append((printable(summary.name), summary.kind, values, f"{summary.missing:.0%}", summary.reason))
+        first, second, third, fourth, _ = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+        return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)
 
 
 class TrainingValues:
@@ -116,11 +163,10 @@ def counts_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Column(abc.ABC):
+class Column(_serialization.Configurable, abc.ABC):
     """One column of a table: its kind, and what was learned of it from the training table.
 
-    A kind is one subclass in a module of its own, which `columns/__init__.py` imports. `to_config` returns JSON types,
-    and `as_columns` restores the column.
+    A kind is one subclass in a module of its own, which `columns/__init__.py` imports.
 
     Args:
       name: The name in the table, not empty.
@@ -132,8 +178,8 @@ class Column(abc.ABC):
 
     Example:
       >>> from tfr_smooth import columns
-      >>> issubclass(columns.Date, columns.Column), columns.Date(name="day").to_config()["kind"]
-      (True, 'date')
+      >>> issubclass(columns.Date, columns.Column), columns.Date(name="day").get_config()["fill"]
+      (True, 0.0)
     """
 
     name: str
@@ -154,7 +200,7 @@ class Column(abc.ABC):
         """Registers a kind."""
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
-            KINDS[cls.kind] = cls
+            KINDS[cls.kind] = _serialization.register(cls)
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -254,35 +300,6 @@ class Column(abc.ABC):
         """The raw values, for a model card."""
         return f"{self.contains}; {self.missing_value!r} is missing"
 
-    def to_config(self) -> dict[str, Any]:
-        """Returns the column as JSON types."""
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {"kind": self.kind, **values}
-
-
-def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Returns columns given as such or as the results of `to_config`, with unique names.
-
-    Args:
-      columns: At least one column.
-
-    Returns:
-      The columns.
-
-    Raises:
-      ValueError: If a column is not one, there is none, or two have the same name.
-    """
-    found = tuple(_of_config(column) if isinstance(column, Mapping) else column for column in columns)
-    names = [_arguments.instance("columns", column, Column).name for column in found]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"`columns` must be at least one column, with unique names, got {listed(names)}.")
-    return found
-
-
-def _of_config(config: Mapping[str, Any]) -> Column:
-    arguments = dict(config)
-    return KINDS[_arguments.choice("kind", arguments.pop("kind", None), sorted(KINDS))](**arguments)
-
 
 def learn_column(
     name: str,
@@ -315,14 +332,17 @@ def learn_column(
     taken = value_type(values.type)
     if taken in ("", "bytes"):
         raise ValueError(f"{where} must be numbers, booleans, text or dates, got the type {values.type}.")
-    training = lambda raw, option: TrainingValues(  # noqa: E731
-        name, raw if chosen is None else raw.take(chosen), max_categories, option
-    )
+
+    def training(raw: Any, option: str | None) -> TrainingValues:
+        given = TrainingValues(name, raw if chosen is None else raw.take(chosen), max_categories, option)
+        if given.is_missing.all():
+            raise ValueError(f"{where} must have known values, got only missing ones.")
+        return given
+
     if kind is None:
-        given = training(values, None)
-        _check_known(where, given)
+        option, given = None, training(values, None)
         reasons = ((other, other.reason(given)) for other in KINDS.values() if taken in other.default_for)
-        (cls, reason), option = next((other, why) for other, why in reasons if why), None
+        cls, reason = next((other, why) for other, why in reasons if why)
     else:
         kind, _, option = str(kind).partition(":")
         cls = KINDS[_arguments.choice(f"kinds[{name!r}]", kind, sorted(KINDS))]
@@ -333,19 +353,11 @@ def learn_column(
                 f"{listed(others)} take: convert the column, or change its kind."
             )
         given = training(values, option)
-        _check_known(where, given)
     summary, raw = given.summary(cls.kind, reason), cls.raw(where, values, option)
-    if raw is not values:
-        given = training(raw, option)
-        _check_known(where, given)
+    given = given if raw is values else training(raw, option)
     column = dataclasses.replace(cls.learn(given), type=taken)
     rare = "" if column.has_values else "; no embedding, since each value is rare"
     return column, raw, summary._replace(reason=reason + rare, missing=float(given.is_missing.mean()))
-
-
-def _check_known(where: Where, values: TrainingValues) -> None:
-    if values.is_missing.all():
-        raise ValueError(f"{where} must have known values, got only missing ones.")
 
 
 def raw_values(column: Column, values: Any) -> Any:
@@ -378,22 +390,10 @@ def raw_values(column: Column, values: Any) -> Any:
     refuse(where, column.contains, values[row], row)
 
 
-def raw_table(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
-    """Returns the raw values of known columns in another table.
-
-    Args:
-      table: The table, as a reader checks it; further columns are ignored.
-      columns: The columns.
-
-    Returns:
-      The columns, in their order.
-
-    Raises:
-      ValueError: If a column is missing or has values of another kind. The message names the column and the row.
-    """
-    columns = list(columns)
-    check_names(table.column_names, columns)
-    return pa.table({column.name: raw_values(column, table[column.name]) for column in columns})
+def raw_array(column: Column, values: Any) -> np.ndarray:
+    """Returns the raw values of a known column [rows, ...] as NumPy values; the rest is as for `raw_values`."""
+    raw = raw_values(column, values)
+    return ColumnValues(raw if isinstance(raw, pa.ChunkedArray) else pa.chunked_array([raw]))(np.arange(len(raw)))
 
 
 def types_of_kinds(kinds: Mapping[str, Any]) -> dict[str, str]:

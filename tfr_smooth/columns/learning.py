@@ -1,9 +1,9 @@
-"""Learning the columns of a table: their kinds, what they are compared with, their statistics and their ranks."""
+"""What is learned of the columns of a table: their kinds, matches, statistics and ranks; and tables as raw values."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.features import TableFeatures, matrices
-from tfr_smooth.columns.kinds import has_words, learn_column
+from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array
 from tfr_smooth.columns.list_context import learn_ranks
 from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix
-from tfr_smooth.columns.statistics import checked_interactions, learn_statistics
+from tfr_smooth.columns.statistics import learn_statistics
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading.checks import Where, as_arrow, feature
 from tfr_smooth.data.roles import STATISTICS
 
 
@@ -29,7 +30,7 @@ def learn_features(
     max_categories: int = 100,
     kinds: Mapping[str, Any] | None = None,
     matches: Sequence[Sequence[str]] = (),
-    interactions: Sequence[Sequence[str]] = (),
+    crosses: Sequence[Sequence[str]] = (),
     list_context: bool = False,
 ) -> tuple[TableFeatures, Lists]:
     """Learns the feature columns of lists, in one pass over the columns, and the statistics of ids.
@@ -40,8 +41,8 @@ def learn_features(
       max_categories: The most values of a category of unknown kind, >= 1.
       kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
       matches: Pairs of names of columns to compare.
+      crosses: Pairs of names of columns whose values have a joint statistic.
       list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.learn_ranks`.
-      interactions: Pairs of names of columns whose values have a joint statistic.
 
     Returns:
       The layer, and all lists with the raw values of the columns. Those of training have their statistics without
@@ -52,32 +53,31 @@ def learn_features(
     """
     training = lists if queries is None else lists.take(queries)
     rows = np.sort(training.rows)
+    learned: dict[str, Any]  # the arguments of the layer
     if lists.is_dense:
-        for name, given in (("kinds", kinds), ("interactions", interactions)):
+        for name, given in (("kinds", kinds), ("crosses", crosses)):
             if given:
                 raise ValueError(f"`{name}` must be None for a matrix of numbers, got {given!r}.")
-        layer = TableFeatures(columns_of_matrix(matrices(lists, rows)), matches=matches, stacked=True)
+        learned = {"columns": columns_of_matrix(matrices(lists, rows)), "matches": matches, "stacked": True}
     else:
         table = lists.source.select(lists.roles.features)
         options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
         chosen = None if len(rows) == len(table) else rows
-        layer, raw = learn_table(table, chosen, release=lists.release, **options)
+        learned, raw = learn_columns(table, chosen, release=lists.release, **options)
         roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
-        pairs = checked_interactions(interactions, layer.columns)
-        statistics, matrix = learn_statistics(layer.columns, raw, training, pairs)
-        if statistics:
-            layer = layer.replace(statistics=statistics)
+        learned["statistics"], matrix = learn_statistics(learned["columns"], raw, training, crosses)
+        if learned["statistics"]:
             changed[STATISTICS] = dense_column(matrix)
             roles = dataclasses.replace(roles, features=(*roles.features, STATISTICS))
-        lists = lists.replace(roles, changed) if changed else lists
+        if changed:
+            lists = lists.replace(roles, changed)
+            training = lists if queries is None else lists.take(queries)
     if list_context:
-        training = lists if queries is None else lists.take(queries)
-        if names := learn_ranks(training, layer.columns, layer.raw):
-            layer = layer.replace(list_ranks=names)
-    return layer, lists
+        learned["list_ranks"] = learn_ranks(training, learned["columns"])
+    return TableFeatures(**learned), lists
 
 
-def learn_table(
+def learn_columns(
     table: pa.Table,
     rows: np.ndarray | None = None,
     *,
@@ -85,8 +85,8 @@ def learn_table(
     kinds: Mapping[str, Any] | None = None,
     matches: Sequence[Sequence[str]] = (),
     release: Callable[[], None] = lambda: None,
-) -> tuple[TableFeatures, dict[str, Any]]:
-    """Learns the columns of an Arrow table, as `data.from_table` checks it.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Learns the columns of an Arrow table, as `checked_table` returns it.
 
     Args:
       table: The table.
@@ -97,7 +97,7 @@ def learn_table(
       release: Called after each column; all of them together may be larger than memory.
 
     Returns:
-      The layer, and the raw values of all rows by column.
+      The arguments of `TableFeatures`, and the raw values of all rows by column.
 
     Raises:
       ValueError: As for `learn_features`.
@@ -121,9 +121,100 @@ def learn_table(
         columns.append(column)
         summaries.append(summary)
         release()
-    learned = []
+    compared = []
     for pair in matches:
-        match = Match.of(pair, columns)
-        learned.append(match.learn([raw[column.name] for column in match.pair], rows).to_config())
+        compared.append(Match.of(pair, columns).learn(columns, raw, rows))
         release()
-    return TableFeatures(columns, matches=learned, encoders=encoders, summaries=summaries), raw
+    return {"columns": columns, "matches": compared, "encoders": encoders, "summaries": summaries}, raw
+
+
+def checked_table(table: Any) -> pa.Table:
+    """Returns a table as checked Arrow columns.
+
+    Args:
+      table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface.
+
+    Returns:
+      The columns.
+
+    Raises:
+      ValueError: If a column has values of another type, different types or an infinite number.
+    """
+    columns = as_arrow(table)
+    names = columns.column_names
+    return pa.table({name: feature(Where(f"column {name!r}"), columns[name]) for name in names})
+
+
+def infer_columns(
+    table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None, kinds: Mapping[str, str] | None = None
+) -> list[Column]:
+    """Returns the columns of a training table, with their kinds, means and categories.
+
+    Integers and floats are numbers, and durations their days; whole numbers are ids if the last word of the name is
+    "id", "sku" or the like. Timestamps and dates, also in text as in ISO 8601, are dates, in UTC if they have no time
+    zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are categories
+    if they have few values, else text if they have several words, else ids; three letters of scripts without blanks,
+    such as Chinese and Thai, count as a word. NaN, None, NaT, NA and empty text are missing values.
+
+    Args:
+      table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
+        unique column names.
+      max_categories: The most values, >= 1, of a category of unknown kind. Of a column whose kind is given as
+        "category", these are the most frequent ones, ties in the order of the text; others count as unseen.
+      rows: The rows to learn from, integers [n]. None uses all.
+      kinds: The kinds of columns by name, in place of the inferred ones: "id", "set", "text" and "category" for text,
+        "id" and "category" also for numbers; "set:SEPARATOR" for text with several values, such as "set:|".
+
+    Returns:
+      One column per column of the table, in order.
+
+    Raises:
+      ValueError: If a column has values of another type or different types, no known values, an infinite number,
+        numbers that are mostly equal as float32, or a name that is empty or not unique. The message names the column.
+
+    Time O(rows * columns). Memory: one column at a time.
+
+    Example:
+      >>> import pandas as pd
+      >>> from tfr_smooth.columns import infer_columns
+      >>> frame = pd.DataFrame({"price": [1.0, None, 3.0], "brand": ["b", "a", "a"]})
+      >>> price, brand = infer_columns(frame)
+      >>> price.kind, price.fill, price.has_missing, brand.categories
+      ('number', 2.0, True, ('a', 'b'))
+    """
+    columns = checked_table(table)
+    if not columns.num_columns:
+        raise ValueError("`table` must have at least one column, got none.")
+    learned, _ = learn_columns(columns, rows, max_categories=max_categories, kinds=kinds)
+    return learned["columns"]
+
+
+def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray]:
+    """Returns the raw values of the columns of a table, as a model with `TableFeatures` takes them.
+
+    Args:
+      table: A table, as for `infer_columns`. Further columns are ignored.
+      columns: The columns, as from `infer_columns`.
+
+    Returns:
+      Name -> values [rows]: numbers, booleans and the days of durations as float32, NaN if missing; categories as
+      bytes, b"" if missing; dates as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
+
+    Raises:
+      ValueError: If a column is missing from the table, has values of another kind, or a number that is infinite as
+        float32. The message names the column and the row.
+
+    Time and memory O(rows * columns).
+
+    Example:
+      >>> import pandas as pd
+      >>> from tfr_smooth.columns import column_arrays, infer_columns
+      >>> columns = infer_columns(pd.DataFrame({"price": [1, 3], "brand": ["b", "a"]}))
+      >>> arrays = column_arrays(pd.DataFrame({"id": [7], "price": [2.5], "brand": [None]}), columns)
+      >>> {name: values.tolist() for name, values in arrays.items()}
+      {'price': [2.5], 'brand': [b'']}
+    """
+    columns, given = list(columns), as_arrow(table)
+    check_names(given.column_names, columns)
+    checked = checked_table(given.select([column.name for column in columns]))
+    return {column.name: raw_array(column, checked[column.name]) for column in columns}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.columns.kinds import Column
+from tfr_smooth.data.column_values import number_matrix
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.roles import DENSE
 
 # Of the ranks of a column within lists: the least variance, and the highest correlation with the ranks among all rows.
+# Not tuned: they leave out columns whose ranks are nearly constant, or nearly those of the values.
 _LEAST_VARIANCE = 0.005
 _MOST_CORRELATION = 0.98
 _SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # documents, and documents of a list, from which the columns are selected
+
+Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
 
 def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -74,22 +79,22 @@ def ordered_values(
     return tf.concat([*([tf.gather(numbers, places, axis=-1)] if places else []), *dates], axis=-1)
 
 
-def learn_ranks(lists: Lists, columns: Sequence[Column], raw: Callable[[Lists, np.ndarray], Any]) -> list[str]:
+def learn_ranks(lists: Lists, columns: Sequence[Column]) -> list[str]:
     """Returns the columns that should have ranks: they vary within lists, and the value does not tell the rank.
 
     Args:
-      lists: The training lists, of which a sample is used.
+      lists: The training lists with raw values, of which a sample is used.
       columns: The columns.
-      raw: The method `TableFeatures.raw`.
 
     Returns:
       The names.
     """
+    columns = [column for column in columns if column.ordered]
     queries, lengths = sampled(lists, _SAMPLED, _LONGEST_SAMPLED)
-    names = ordered_columns(columns)
-    if not names or not len(queries):
+    if not columns or not len(queries):
         return []
-    (numbers, others), mask = padded(raw(lists, lists.rows_of(queries, lengths)), tf.constant(lengths))
+    names = ordered_columns(columns)
+    (numbers, others), mask = padded(raw_rows(lists, lists.rows_of(queries, lengths), columns), tf.constant(lengths))
     values = ordered_values(columns, numbers, others, names)
     within = tf.boolean_mask(list_ranks(values, mask), mask)
     rows = tf.boolean_mask(values, mask)[tf.newaxis]
@@ -98,6 +103,23 @@ def learn_ranks(lists: Lists, columns: Sequence[Column], raw: Callable[[Lists, n
     variance, of_rows, covariance = (tf.reduce_mean(product, axis=0).numpy() for product in products)
     is_chosen = (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * of_rows))
     return np.array(names, object)[is_chosen].tolist()
+
+
+def raw_rows(lists: Lists, rows: np.ndarray, columns: Sequence[Column]) -> Raw:
+    """Returns the raw values of columns in rows of the source of lists with raw values.
+
+    Args:
+      lists: The lists.
+      rows: int64 [n].
+      columns: The columns; of a matrix, all of them.
+
+    Returns:
+      The numbers [n, columns of numbers], and the values of the other columns by name.
+    """
+    if lists.is_dense:
+        return lists.column(DENSE)(rows), {}
+    numbers = number_matrix(lists.source, [column.name for column in columns if column.stacked], rows)
+    return numbers, {column.name: lists.column(column.name)(rows) for column in columns if not column.stacked}
 
 
 def sampled(lists: Lists, documents: int, longest: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,21 +13,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
+from tfr_smooth import _serialization
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.date import are_dates
 from tfr_smooth.columns.hints import date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
-from tfr_smooth.columns.words import words
+from tfr_smooth.columns.text import words
 from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.lists import Lists
 
 _CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
 _MOST_LETTERS = 2**21  # Unicode has fewer
+# Not tuned: limits of memory and time.
 _MOST_TERMS = 100_000  # whose frequencies are stored
 _MOST_ROWS = 2**20  # in which different texts are looked for
 _MOST_TEXTS = 2**18  # of a column, whose terms are counted
 _TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
 _OF_TERMS = 6  # features of two bags of terms
+# Not tuned: which texts are compared without being named in `matches`.
 SOME_WORDS = 1.1  # words per value of a column of text that is compared with text, at least
 _SAMPLED = 2**10  # queries in which pairs of columns are looked for
 _MOST_SAMPLED = 2**13  # rows
@@ -80,30 +84,39 @@ class _Terms(NamedTuple):
         return cls(codes.nrows(), keys // 2**32, keys % 2**32, tf.cast(counts, tf.float32))
 
 
-@dataclasses.dataclass(frozen=True)
-class Match:
+@_serialization.register
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Match(_serialization.Configurable):
     """A comparison of two columns: of vectors, of texts, or of values such as ids and sets.
 
     Args:
-      pair: The two columns.
+      columns: The names of the two columns.
+      compares: "vectors", "words" or "values".
+      scale: Of vectors, what their scalar product is divided by.
       frequencies: Those of the values; for texts, of words and of trigrams of letters. () if nothing is known.
     """
 
-    pair: tuple[Any, Any]
+    columns: tuple[str, ...]
+    compares: str
+    scale: float = 1.0
     frequencies: tuple[Frequencies, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Restores what JSON has as lists."""
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "frequencies", tuple(Frequencies(*counted) for counted in self.frequencies))
+
     @classmethod
-    def of(cls, given: Any, columns: Sequence[Column]) -> Match:
-        """Returns the match of a pair of names, or of the result of `to_config`.
+    def of(cls, names: Sequence[str], columns: Sequence[Column]) -> Match:
+        """Returns the match of two columns, with unknown frequencies.
 
         Args:
-          given: The names, or the result.
+          names: The names of the columns.
           columns: All columns.
 
         Raises:
           ValueError: If it is no pair of columns with several values or words, or of vectors of one length.
         """
-        names = given["columns"] if isinstance(given, Mapping) else given
         pair = [column for name in names for column in columns if column.name == name]
         kinds = {tuple(column.vector) or ("values" if isinstance(column, SplitColumn) else "") for column in pair}
         if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
@@ -112,51 +125,49 @@ class Match:
             absent = [name for name in names if name not in own]
             hint = f" {absent[0]!r} is no feature: `features` must list it, too." if absent else ""
             raise ValueError(f"`matches` must be {expected}, got {names!r}.{hint}")
-        frequencies = given["frequencies"] if isinstance(given, Mapping) else ()
-        return cls((pair[0], pair[1]), tuple(Frequencies(*counted) for counted in frequencies))
-
-    def to_config(self) -> dict[str, Any]:
-        """Returns the match as JSON types."""
-        return {"columns": [column.name for column in self.pair], "frequencies": list(map(list, self.frequencies))}
+        if pair[0].vector:
+            return cls(columns=tuple(names), compares="vectors", scale=math.prod(column.scale for column in pair))  # type: ignore[attr-defined]
+        return cls(columns=tuple(names), compares="words" if {"text"} == {c.kind for c in pair} else "values")
 
     @property
     def name(self) -> str:
         """The names of the columns."""
-        return f"{self.pair[0].name} ~ {self.pair[1].name}"
+        return " ~ ".join(self.columns)
 
     @property
     def _splitters(self) -> list[Any]:
         """The functions from the words or values of texts to codes of terms."""
-        if self.pair[0].vector:
+        if self.compares == "vectors":
             return []
-        is_text = all(column.kind == "text" for column in self.pair)
-        return [_hashed, _trigrams] if is_text else [_hashed]
+        return [_hashed, _trigrams] if self.compares == "words" else [_hashed]
 
     @property
     def width(self) -> int:
         """Number of features."""
         return _OF_TERMS * len(self._splitters) or 2
 
-    def learn(self, values: Sequence[pa.ChunkedArray], rows: np.ndarray | None) -> Match:
+    def learn(self, columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], rows: np.ndarray | None) -> Match:
         """Returns the match with the frequencies of terms in the different texts of both columns.
 
         Args:
-          values: Raw values of the two columns.
+          columns: All columns.
+          raw: The raw values of the columns.
           rows: The training rows. None for all.
         """
         splitters = self._splitters
         if not splitters:
             return self
-        texts, counted = 0, []
-        rows = np.arange(len(values[0])) if rows is None else rows
+        texts, counted, by_name = 0, [], {column.name: column for column in columns}
+        rows = np.arange(len(raw[self.columns[0]])) if rows is None else rows
         chosen = pa.array(rows[:: len(rows) // _MOST_ROWS + 1])
-        for column, given in zip(self.pair, values, strict=True):
-            distinct = pc.unique(given.take(chosen))
+        for name in self.columns:
+            distinct = pc.unique(raw[name].take(chosen))
             distinct = distinct.filter(pc.not_equal(distinct, ""))
             distinct = distinct.take(np.arange(0, len(distinct), len(distinct) // _MOST_TEXTS + 1))
             texts += len(distinct)
             for first in range(0, len(distinct), _TEXTS_AT_ONCE):
-                parts = column.split(tf.constant(distinct[first : first + _TEXTS_AT_ONCE].to_pylist(), tf.string))
+                given = tf.constant(distinct[first : first + _TEXTS_AT_ONCE].to_pylist(), tf.string)
+                parts = by_name[name].split(given)  # type: ignore[attr-defined]
                 codes = [tf.unique_with_counts(_Terms.of(split(parts)).code) for split in splitters]
                 counted.append([np.stack([unique.y, unique.count]) for unique in codes])
         of_terms = (np.concatenate(counts, axis=1) for counts in zip(*counted, strict=True))
@@ -183,7 +194,7 @@ class Match:
         Returns:
           float32 [..., width].
         """
-        if self.pair[0].vector:
+        if self.compares == "vectors":
             return self._of_vectors(first, second)
         with tf.device("CPU:0"):  # strings are there
             places = [tf.reshape(values.places, [-1]) for values in (first, second)]
@@ -198,8 +209,7 @@ class Match:
         first, second = (tf.where(tf.math.is_nan(values), 0.0, values) for values in (first, second))
         product = tf.reduce_sum(first * second, axis=-1)
         norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)
-        scaled = product / (self.pair[0].scale * self.pair[1].scale)
-        return tf.stack([scaled, tf.math.divide_no_nan(product, norms)], axis=-1)
+        return tf.stack([product / self.scale, tf.math.divide_no_nan(product, norms)], axis=-1)
 
 
 def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:

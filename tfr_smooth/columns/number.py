@@ -145,7 +145,7 @@ def columns_of_matrix(parts: Any) -> list[Number]:
     ]
 
 
-def number_features(values: tf.Tensor, columns: tuple[Number, ...]) -> tuple[tf.Tensor, list[str]]:
+def number_features(values: tf.Tensor, columns: tuple[Number, ...]) -> tf.Tensor:
     """Returns the features of all columns of numbers at once, which is faster than one operation for each.
 
     Args:
@@ -153,13 +153,11 @@ def number_features(values: tf.Tensor, columns: tuple[Number, ...]) -> tuple[tf.
       columns: The columns.
 
     Returns:
-      float32 [..., features], and the name of the column of each.
+      float32 [..., features]: first the number of each column, then the flags of missing ones.
     """
     missing = tf.math.is_nan(values)
     filled = tf.where(missing, tf.constant([column.fill for column in columns], tf.float32), values)
-    names = [column.name for column in columns]
     places = [place for place, column in enumerate(columns) if column.has_missing]
     if not places:
-        return filled, names
-    flags = tf.cast(tf.gather(missing, places, axis=-1), tf.float32)
-    return tf.concat([filled, flags], axis=-1), names + [names[place] for place in places]
+        return filled
+    return tf.concat([filled, tf.cast(tf.gather(missing, places, axis=-1), tf.float32)], axis=-1)

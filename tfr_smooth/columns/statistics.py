@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
+from tfr_smooth import _serialization
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.set import Set, split_sets
@@ -20,6 +21,7 @@ from tfr_smooth.data.lists import Lists
 
 WIDTH = 2  # features of a statistic
 KINDS = ("id", "category", "set")
+# Not tuned, except that of the strengths the training set selects one.
 _PARTS = 10  # of the training queries
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # A statistic must explain this fraction of the labels' variance, by this many standard errors over queries.
@@ -28,8 +30,9 @@ _MOST_VALUES = 100_000
 _JOINT = "\x1f"
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Statistic:
+class Statistic(_serialization.Configurable):
     r"""The mean label and the number of the training documents with a value, or with a pair of values.
 
     $$\left(\frac{\sum_{i \in D_v} (y_i - \bar{y}_{q_i})}{|D_v| + s}, \; \log (1 + |D_v|)\right)$$
@@ -38,8 +41,8 @@ class Statistic:
     shrinkage to 0. Both are 0 for values that training did not have. A row with several values has their mean.
 
     Args:
-      columns: The name of a column, or the names of two for an interaction, whose values are pairs of theirs.
-      values: The values, for an interaction the number of bytes of the first one, "\x1f" and both.
+      columns: The name of a column, or the names of two, whose values are crossed to pairs.
+      values: The values, for pairs the number of bytes of the first one, "\x1f" and both.
       means: The shrunk mean of each value.
       counts: The number of training documents of each value.
 
@@ -111,36 +114,14 @@ class Statistic:
         total = tf.reduce_sum(tf.gather(self._table, 1 + resource.lookup(values)) * is_known, axis=-2)
         return tf.math.divide_no_nan(total, tf.reduce_sum(is_known, axis=-2))
 
-    def to_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as JSON types."""
-        return {field.name: list(getattr(self, field.name)) for field in dataclasses.fields(self)}
-
-
-def checked_interactions(pairs: Any, columns: Sequence[Column]) -> list[tuple[str, ...]]:
-    """Returns the pairs of columns whose values have a joint statistic.
-
-    Args:
-      pairs: Pairs of names.
-      columns: All columns.
-
-    Raises:
-      ValueError: If one is no pair of different columns of ids, categories or sets.
-    """
-    own = [column.name for column in columns if column.kind in KINDS]
-    for pair in pairs:
-        if isinstance(pair, str) or len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(own):
-            expected = f"pairs of names of feature columns of ids, categories or sets, {own}"
-            raise ValueError(f"`interactions` must be {expected}, got {pair!r}.")
-    return [tuple(pair) for pair in pairs]
-
 
 def learn_statistics(
     columns: Sequence[Column],
     raw: Mapping[str, pa.ChunkedArray],
     lists: Lists,
-    interactions: Sequence[tuple[str, ...]] = (),
+    crosses: Sequence[Sequence[str]] = (),
 ) -> tuple[list[Statistic], np.ndarray]:
-    """Learns the statistics of ids, categories, sets and interactions that predict labels of later or other queries.
+    """Learns the statistics of ids, categories, sets and crosses that predict labels of later or other queries.
 
     The training queries are divided into parts, by their order in the table, which is often that of time. A training
     document has the statistics of the other parts: so they know neither its label nor those of its list, nor what was
@@ -151,18 +132,25 @@ def learn_statistics(
       columns: The columns.
       raw: Their raw values, of all rows.
       lists: The training lists.
-      interactions: Pairs of columns.
+      crosses: Pairs of names of columns.
 
     Returns:
       The statistics, and the features of all rows, float32 [rows, 2 * statistics].
 
+    Raises:
+      ValueError: If a cross is no pair of different columns of ids, categories or sets.
+
     Time O(values * strengths), memory O(values), one column at a time.
     """
-    kept, matrices, by_name = [], [], {column.name: column for column in columns}
+    kept, matrices, by_name = [], [], {column.name: column for column in columns if column.kind in KINDS}
+    for pair in crosses:
+        if isinstance(pair, str) or len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(by_name):
+            expected = f"pairs of names of feature columns of ids, categories or sets, {[*by_name]}"
+            raise ValueError(f"`crosses` must be {expected}, got {pair!r}.")
     rows = _Rows.of(lists)
     # The one feature of a category of two values is as good.
-    alone = [column for column in columns if column.kind in KINDS and not getattr(column, "is_binary", False)]
-    for names in [*((column.name,) for column in alone), *interactions]:
+    alone = [(name,) for name, column in by_name.items() if not getattr(column, "is_binary", False)]
+    for names in [*alone, *map(tuple, crosses)]:
         if rows is None or all(is_constant(lists, raw[name]) for name in names):
             continue
         values = _occurrences(by_name[names[0]], raw[names[0]])

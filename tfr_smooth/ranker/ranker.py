@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,19 +10,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import data
-from tfr_smooth._estimator import check_validation, digest, fitting, loss_of
-from tfr_smooth.columns import ColumnSummaries, TableFeatures
-from tfr_smooth.columns.kinds import types_of_kinds
-from tfr_smooth.data.reading.sources import of_files, read_training
-from tfr_smooth.ranker.epochs import group_size, hold_out, is_repeated
-from tfr_smooth.ranker.explaining import ExplainableRanker
-from tfr_smooth.ranker.features import learn, print_features, warn_of_columns
-from tfr_smooth.ranker.plan import Trained, TrainingPlan, split_queries
+from tfr_smooth import _arguments, metrics
+from tfr_smooth._estimator import check_shared, fitting
+from tfr_smooth.columns import ColumnSummaries
+from tfr_smooth.models.feed_forward import checked_arguments
+from tfr_smooth.ranker.fitted import FittedRanker
+from tfr_smooth.ranker.plan import OF_SCORER, TrainingPlan
 from tfr_smooth.ranker.schema import Schema
+from tfr_smooth.ranker.training import RankerTraining
 
 
-class Ranker(ExplainableRanker):
+class Ranker(FittedRanker):
     r"""Ranks the rows of a table within each query, with the interface of scikit-learn and LightGBM.
 
     The model is the mean of `members` feed-forward networks, trained at once: first on the softmax loss, then on a
@@ -56,9 +52,9 @@ class Ranker(ExplainableRanker):
       batch_norm: Whether the networks have batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      select_by: The measure of validation or held-out queries that selects the epoch: one of trec_eval's, such as
-        "ndcg", "ndcg_cut_K", "map" or "P_K", see `metrics.of_trec_eval`; "smooth", the metric that the loss optimizes,
-        or exact NDCG for other losses; or "last" for the last epoch.
+      select_by: The measure of validation or held-out queries that selects the epoch: one of trec_eval's, "ndcg",
+        "ndcg_cut_K", "map", "recip_rank", "recip_rank_K" or "P_K"; "smooth", the metric that the loss optimizes, or
+        exact NDCG for other losses; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
         train on. 0 trains on all queries.
@@ -72,7 +68,7 @@ class Ranker(ExplainableRanker):
       list_context: Whether numbers and dates that vary within lists have one more feature, the rank within the list, so
         that a score depends on the other documents of the query; see `columns.TableFeatures`. With False, documents can
         be scored alone.
-      interactions: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
+      crosses: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
         a statistic, as the values of each such column do: their mean label in training; see `columns.Statistic`.
       max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
@@ -132,24 +128,35 @@ class Ranker(ExplainableRanker):
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         list_context: bool = True,
-        interactions: Sequence[tuple[str, str]] | None = None,
+        crosses: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
         self._take(locals())
-        self._make_plan()
-
-    def _make_plan(self, schema: Schema | None = None, num_queries: int | None = None) -> TrainingPlan:
-        """Returns the plan of the arguments, with what is known of the training queries."""
-        weights = None if schema is None or schema.label_weights is None else tuple(schema.label_weights.values())
-        return TrainingPlan(dict(self._params), self._loss_options, weights, num_queries)
+        p = self._params
+        check_shared({**p, "epochs": 1}, select_by=("smooth", "last"))
+        if p["select_by"] not in ("smooth", "last", "ndcg"):
+            metrics.of_trec_eval(p["select_by"], argument="select_by")
+        _arguments.integer_or_none("epochs", p["epochs"], least=1)
+        for name in ("members", "max_categories"):
+            _arguments.integer(name, p[name], least=1)
+        _arguments.real("weight_decay", p["weight_decay"], least=0.0)
+        _arguments.count_or_fraction("softmax_epochs", p["softmax_epochs"])
+        _arguments.choice("label_aggregation", p["label_aggregation"], ("sum", "stochastic"))
+        _arguments.choice("schedule", p["schedule"], ("cosine", "constant"))
+        if p["kinds"] is not None:
+            _arguments.instance("kinds", p["kinds"], Mapping)
+        _arguments.instance("network", p["network"], tf.keras.layers.Layer, optional=True)
+        self._plan = TrainingPlan(p, self._loss_options)
+        # No scorer: its dropout creates variables, and clusters must be configured before.
+        checked_arguments(**{name: p[name] for name in OF_SCORER})
 
     @property
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
-        return (getattr(self, "_plan", None) or self._make_plan()).make_loss()
+        return self._plan.loss
 
     @property
     def columns_(self) -> ColumnSummaries:
@@ -227,85 +234,29 @@ class Ranker(ExplainableRanker):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        p = self._params
-        names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
-        types = types_of_kinds(p["kinds"] or {}) if init_model is None else init_model.types_
-        X = of_files(X, types, [query])
-        loss = loss_of("Ranker", p["loss"], {name: p[name] for name in self._loss_options})
+        names = {"label": label, "query": query, "weight": weight, "propensity": propensity}
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
-        documents = read_training(X, arrays, loss, features=features, **names)
-        fraction = 0.0 if validation is not None else p["validation_fraction"]
-        training_queries, held_out = split_queries(documents, fraction, p["seed"])
-        if init_model is None:
-            schema = Schema.of(documents, {} if isinstance(X, data.Lists) else names, features, query_features)
-        else:
-            init_model._fitted()
-            schema = init_model._schema
-        plan = self._make_plan(schema, len(training_queries))
-        chooses, is_fixed = None, p["epochs"] is not None or p["select_by"] == "last"
-        if validation is None and held_out is None and init_model is None and not is_fixed:
-            chooses = hold_out(documents, p["seed"])
-            training_queries, held_out = chooses or (training_queries, None)
-        if init_model is None:
-            layer, raw, prepared = learn(p, plan, documents, training_queries)
-            warn_of_columns(layer, raw)
-        else:
-            layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
-            if layer.list_ranks and not p["list_context"]:
-                raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
-            prepared = layer.transform(raw)
-        if p["verbose"]:
-            print_features(layer)
-        settings = {} if checkpoint_dir is None else {"data": documents.digest()}
-        train, valid = prepared, None
-        if held_out is not None:
-            train, valid = prepared.take(training_queries), prepared.take(held_out)
-            check_validation(valid, "validation_fraction", p["select_by"])
-            if chooses and p["verbose"]:
-                held = len(documents) - len(training_queries)
-                print(f"Held out to choose the number of epochs: {held:,} of {len(documents):,} queries", flush=True)
-        elif validation is not None:
-            validation = of_files(validation, layer.types, [query])
-            valid = schema.read_validation(validation, layer, propensity)
-            check_validation(valid, "validation", p["select_by"])
-            if checkpoint_dir is not None:
-                settings["validation"] = valid.digest()
-            valid = layer.transform(valid)
-        self._check_patience(valid)
-        weights = None
         if init_model is not None:
-            weights = init_model._uncalibrated().get_weights()
-            settings["init_model"] = digest(weights)
-
-        def train_on(lists: data.Lists, folder: str | os.PathLike[str] | None, **options: Any) -> Trained:
-            return plan.run(
-                layer,
-                functools.partial(self._epochs, plan, layer, lists),
-                layer.batches(lists.without("weight", "propensity"), p["batch_size"]),
-                checkpoint_dir=folder,
-                settings=settings,
-                further_metrics=further_metrics,
-                strategy=strategy,
-                callbacks=callbacks,
-                **options,
-            )
-
-        if valid is not None:  # Without weights of documents, but with those of clicks.
-            valid = layer.batches(valid.without("weight"), group_size(valid, p["batch_size"]))
-        again = chooses and is_repeated(documents, training_queries)
-        folder = checkpoint_dir if checkpoint_dir is None or not again else os.path.join(checkpoint_dir, "held_out")
-        trained = train_on(train, folder, valid=valid, initial_weights=weights)
-        history, best_epoch = trained.history, trained.best_epoch
-        if again:
-            layer, _, prepared = learn({**p, "verbose": False}, plan, documents, np.arange(len(documents)))
-            trained = train_on(prepared, checkpoint_dir, epochs=best_epoch)
-        self.history_, self.best_epoch_ = history, best_epoch
-        self._plan, self._schema, self.features_ = plan, schema, layer
+            init_model._fitted()
+        training = RankerTraining(
+            params=self._params,
+            plan=self._plan,
+            init_model=init_model,
+            checkpoint_dir=checkpoint_dir,
+            options={"further_metrics": further_metrics, "strategy": strategy, "callbacks": callbacks},
+        )
+        training.read(X, arrays, names, features, query_features, validation)
+        training.learn()
+        training.validate(validation, query, propensity)
+        self._check_patience(training.valid)
+        trained = training.train()
+        self.history_, self.best_epoch_ = trained.history, trained.best_epoch
+        self._plan, self._schema, self.features_ = training.plan, training.schema, training.layer
         self._take_scorer(trained.scorer)
         return self
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"schema": self._schema.to_config(), "has_encoders": bool(self.features_.encoders)}, {}
+        return {"schema": self._schema.get_config(), "has_encoders": bool(self.features_.encoders)}, {}
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         if content["has_encoders"]:
@@ -315,15 +266,5 @@ class Ranker(ExplainableRanker):
         self.features_, self._schema = model.table_features, Schema(**content["schema"])
         if encoders := self.features_.encoders:
             self._params["kinds"] = {**self._params["kinds"], **encoders}
-        self._plan = self._make_plan(self._schema)
+        self._plan = self._plan.of_data(self._schema.label_weights)
         self._take_scorer(model.scorer)
-
-    def _epochs(self, plan: TrainingPlan, layer: TableFeatures, lists: data.Lists, finished: int) -> tf.data.Dataset:
-        """Returns the batches of the epochs after the finished ones."""
-        p = self._params
-        order = {"shuffle": True, "seed": p["seed"], "group_by_length": True, "first_epoch": finished}
-        batches = layer.batches(lists, p["batch_size"], num_epochs=None, **order)
-        if plan.label_weights is None or p["label_aggregation"] == "sum":
-            return batches
-        first = finished * math.ceil(len(lists) / p["batch_size"])
-        return data.draw_labels(batches, plan.label_weights, seed=p["seed"], first_batch=first)

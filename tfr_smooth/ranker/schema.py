@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfr_smooth import _arguments, data
+from tfr_smooth import _arguments, _serialization, data
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
 from tfr_smooth.data.reading import checks
@@ -15,52 +15,42 @@ from tfr_smooth.data.roles import DENSE
 
 
 @dataclasses.dataclass(frozen=True)
-class Schema:
+class Schema(_serialization.Configurable):
     """The roles of the columns of the training table, with which other tables are read.
 
     Args:
-      roles: By role ("label", "query", "weight", ...), the columns that are not features; for labels of several
-        objectives, their weights by name.
-      features: The features that the user chose; None for all columns without a role.
+      query: The column of queries; None if `fit` got arrays.
+      label: The column of labels, or those of several labels with their weights; None if `fit` got an array.
       query_features: The features that are the same for all documents of a query.
     """
 
-    roles: Mapping[str, Any]
-    features: Sequence[str] | None
+    query: str | None
+    label: str | Mapping[str, float] | None
     query_features: Sequence[str]
 
     @classmethod
-    def of(
-        cls, lists: data.Lists, names: Mapping[str, Any], features: Sequence[str] | None, query_features: Sequence[str]
-    ) -> Schema:
+    def of(cls, lists: data.Lists, names: Mapping[str, Any] | None, query_features: Sequence[str]) -> Schema:
         """Returns the schema of the lists of `fit`.
 
         Args:
           lists: The lists.
-          names: The columns by role that the user named, or None; {} for those of the lists.
-          features: The features that the user chose, or None.
+          names: The columns by role that the user named, or None for each; None if the user gave `Lists`.
           query_features: The features that are the same for all documents of a query.
         """
-        given = lists.roles
-        found = {**{role: getattr(given, role) for role in ("query", "weight", "propensity")}, "label": given.labels[0]}
-        if not names:
-            features = given.features  # a table may have the columns that the lists do not have
-            names = found
-        query_features = list(map(str, query_features))
+        roles, query_features = lists.roles, list(map(str, query_features))
         for name in query_features:
-            _arguments.name("query_features", name, () if lists.is_dense else given.features)
+            _arguments.name("query_features", name, () if lists.is_dense else roles.features)
             check_constant(lists, lists.source[name], "`query_features`", f"{name!r}, which varies in the query of")
-        roles: dict[str, Any] = {role: found[role] for role, name in names.items() if name is not None}
-        if len(given.labels) > 1:
-            weights = given.label_weights or [1.0] * len(given.labels)
-            roles["label"] = dict(zip(given.labels, weights, strict=True))
-        return cls(roles, None if features is None else list(map(str, features)), query_features)
+        named = {role for role in ("query", "label") if names is None or names[role] is not None}
+        label: Any = roles.labels[0] if "label" in named else None
+        if len(roles.labels) > 1:
+            label = dict(zip(roles.labels, roles.label_weights or [1.0] * len(roles.labels), strict=True))
+        return cls(roles.query if "query" in named else None, label, query_features)
 
     @property
-    def label_weights(self) -> dict[str, float] | None:
-        """The weights of the labels of several objectives, by name; None for one label."""
-        label = self.roles.get("label")
-        return label if isinstance(label, dict) else None
+    def label_weights(self) -> tuple[float, ...] | None:
+        """The weights of several labels; None for one label."""
+        return tuple(self.label.values()) if isinstance(self.label, Mapping) else None
 
     def read(
         self,
@@ -84,31 +74,19 @@ class Schema:
           of_lists: Whether the queries must be defined, since scores depend on the other documents of the query.
           propensity: Labels are clicks if the table has this column. None for labels.
         """
-        names: dict[str, Any] = {}
-        if not isinstance(X, data.Lists):
-            check_index(X, {name: values for name, values in given.items() if values is not None})
+        names, given = {}, {name: values for name, values in given.items() if values is not None}
+        has_queries = isinstance(X, data.Lists)
+        if not has_queries:
+            check_index(X, given)
             X = as_table(X)
-            if layer.stacked:
-                names["features"] = [DENSE] if DENSE in X.column_names else None
-            elif not checks.is_dense(X):
-                check_names(X.column_names, layer.columns)
-                names["features"] = [column.name for column in layer.columns]
-            for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
-                name = self.roles.get(role) if role in needs or (of_lists and role == "query") else None
-                if any(given.get(argument) is not None for argument in arguments):
-                    name = name if isinstance(name, dict) else None  # the names of the columns of `y`
-                elif name is not None and not set(_columns(name)) <= set(X.column_names):
-                    name = None
-                names[role] = name
+            names = self._names(X, given, layer, {*needs, *(["query"] if of_lists else [])})
             if str(propensity) in X.column_names:
                 names["propensity"] = propensity
-        elif not layer.stacked and not X.is_dense:
-            check_names(X.source.column_names, layer.columns)
+            has_queries = names["query"] is not None or bool(given.keys() & {"qid", "group"})
         lists = layer.raw_lists(read_documents(X, given, needs=needs, **names))
-        if of_lists and names and all(value is None for value in (names["query"], given["qid"], given["group"])):
+        if of_lists and not has_queries:
             reason = "the ranker scores documents by the others of their query, unless `list_context=False`"
             raise ValueError(f"`qid`, `group` or `query` must define the queries, got none of them: {reason}.")
-        has_queries = not names or any(v is not None for v in (names["query"], given.get("qid"), given.get("group")))
         if has_queries and "label" not in needs:  # scikit-learn shuffles columns for measures
             for name in self.query_features:
                 check_constant(lists, lists.source[name], f"column {name!r}", "different values in the query of")
@@ -116,6 +94,22 @@ class Schema:
         if "label" in needs and len(lists.roles.labels) != expected:
             raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
         return lists
+
+    def _names(self, X: Any, given: Mapping[str, Any], layer: TableFeatures, needs: set[str]) -> dict[str, Any]:
+        """Returns the columns of an Arrow table by role: the features, and the needed roles that no array defines."""
+        names: dict[str, Any] = {}
+        if layer.stacked:
+            names["features"] = [DENSE] if DENSE in X.column_names else None
+        elif not checks.is_dense(X):
+            check_names(X.column_names, layer.columns)
+            names["features"] = [column.name for column in layer.columns]
+        for role, name, arrays in (("query", self.query, {"qid", "group"}), ("label", self.label, {"y"})):
+            if given.keys() & arrays:
+                is_used = isinstance(name, Mapping)  # the names of the columns of `y`
+            else:
+                is_used = name is not None and {*([name] if isinstance(name, str) else name)} <= {*X.column_names}
+            names[role] = name if is_used and role in needs else None
+        return names
 
     def read_validation(self, validation: Any, layer: TableFeatures, propensity: str | None) -> data.Lists:
         """Returns the lists of the argument `validation` of `Ranker.fit`, with raw values."""
@@ -129,12 +123,3 @@ class Schema:
             return clicked(self.read(X, {"y": y, "qid": qid}, layer, needs=needs, propensity=propensity))
         except ValueError as error:
             raise ValueError(str(error).replace("`X`", "`validation`")) from None
-
-    def to_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as JSON values."""
-        return {"roles": dict(self.roles), "features": self.features, "query_features": self.query_features}
-
-
-def _columns(role: str | Mapping[str, float]) -> list[str]:
-    """Returns the columns of a role."""
-    return [role] if isinstance(role, str) else list(role)

@@ -11,10 +11,9 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, losses
+from tfr_smooth import _arguments, _serialization, losses
 from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
-from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.fit_data import FitData
@@ -222,8 +221,7 @@ class Recommender(Estimator):
         return self.fit(interactions, init_model=self, **options)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        columns = {what: [column.to_config() for column in found] for what, found in self._columns.items()}
-        return {"columns": columns}, self.interactions_.arrays()
+        return {"columns": _serialization.serialize(self._columns)}, self.interactions_.arrays()
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.interactions_ = Interactions.from_arrays(arrays)
@@ -233,8 +231,7 @@ class Recommender(Estimator):
 
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.model_ = _arguments.instance("model", model, CatalogFactors)
-        columns = content["columns"].items()
-        self._columns = {what: list(as_columns(found)) for what, found in columns}
+        self._columns = _serialization.deserialize(content["columns"])
 
     def predict(self, users: Any) -> np.ndarray:
         """Scores all items.

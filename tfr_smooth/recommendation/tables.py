@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
 from tfr_smooth.columns.kinds import types_of_kinds
-from tfr_smooth.columns.tables import checked_table
+from tfr_smooth.columns.learning import checked_table
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
-from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_values
+from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_array
 from tfr_smooth.columns.list_context import similar_lists
-from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.reading import checks, ids, sources
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
@@ -162,7 +160,7 @@ class LoadedRanker(_Loaded):
         names = [column.name for column in columns]
         lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
         scores, rows = np.zeros(lists.documents, np.float32), lists.rows
-        raw = {column.name: _raw_of_array(column, lists.source[column.name])[rows] for column in columns}
+        raw = {column.name: raw_array(column, lists.source[column.name])[rows] for column in columns}
         scores[rows] = self._scores(raw, lists.lengths, rows)
         return scores
 
@@ -401,14 +399,7 @@ def _raw_of_values(column: Column, values: Sequence[Any]) -> np.ndarray:
             except ValueError:
                 checks.refuse(where, column.contains, value, row)
         return np.concatenate(parts)
-    return _raw_of_array(column, checks.feature(where, array))
-
-
-def _raw_of_array(column: Column, values: Any) -> np.ndarray:
-    """Returns the raw values of a column [rows, ...], as the signatures take them, of checked Arrow values."""
-    raw = raw_values(column, values)
-    raw = raw if isinstance(raw, pa.ChunkedArray) else pa.chunked_array([raw])
-    return ColumnValues(raw)(np.arange(len(raw)))
+    return raw_array(column, checks.feature(where, array))
 
 
 def _listed(values: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth._estimator import check_process
-from tfr_smooth.columns import Category, Id, TableFeatures, Vector
+from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.servable import RankerInputs, make_servable
@@ -31,7 +31,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     [batch, list], or [[True]] if every document is real.
 
     The file has a table of the features of each known value of a category or id. There is none for texts of words,
-    sets, hashed ids, texts with an encoder, matches of terms, and interactions: these are refused.
+    sets, hashed ids, texts with an encoder, matches of terms, and crosses: these are refused.
 
     Args:
       model: A `TableScorer`, such as `Ranker.model_`, or another scorer with weights.
@@ -109,8 +109,8 @@ class _Lookup(NamedTuple):
 class _LookedUp(TableFeatures):
     """The layer of columns of which some are features of texts, which it returns in the order of another layer."""
 
-    def __init__(self, layer: TableFeatures, **arguments: Any) -> None:
-        super().__init__(**{**layer.get_config(), **arguments})
+    def __init__(self, layer: TableFeatures, columns: Sequence[Column]) -> None:
+        super().__init__(columns, matches=layer.matches, list_ranks=layer.list_ranks, stacked=layer.stacked)
         self._in_order = layer.feature_columns
 
     @property
@@ -126,7 +126,7 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
         if column.dtype == tf.string:
             if not isinstance(column, Category | Id) or (isinstance(column, Id) and column.buckets):
                 _refuse(f"column {column.name!r} of the kind {column.kind!r}")
-            statistics = [statistic for statistic in layer.statistics.values() if statistic.columns == (column.name,)]
+            statistics = [statistic for statistic in layer.statistics if statistic.columns == (column.name,)]
             texts = sorted({"", *column.categories}.union(*(statistic.values for statistic in statistics)))
             # As in the layer, whole numbers may be written as floats.
             texts = sorted({*texts, *(f"{text}.0" for text in texts if text.lstrip("+-").isdigit())})
@@ -135,13 +135,13 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
             lookups[column.name] = _Lookup(texts, features.numpy())
             column = Vector(name=column.name, length=features.shape[1])
         columns.append(column)
-    for match in layer.get_config()["matches"]:
-        if set(match["columns"]) & set(lookups):
-            _refuse(f"match of {match['columns']}")
-    for statistic in layer.statistics.values():
+    for match in layer.matches:
+        if set(match.columns) & set(lookups):
+            _refuse(f"match of {list(match.columns)}")
+    for statistic in layer.statistics:
         if len(statistic.columns) > 1:
-            _refuse(f"interaction of {list(statistic.columns)}")
-    layer = _LookedUp(layer, columns=columns, statistics=())
+            _refuse(f"cross of {list(statistic.columns)}")
+    layer = _LookedUp(layer, columns)
     return TableScorer(layer, model.scorer, query_columns=model.query_columns), lookups
 
 

@@ -1,0 +1,318 @@
+"""The training of a `Ranker`, step by step, and which columns and queries it uses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _compiled, data
+from tfr_smooth._estimator import check_validation, digest
+from tfr_smooth.columns import TableFeatures
+from tfr_smooth.columns.hints import warn_of_columns
+from tfr_smooth.columns.kinds import types_of_kinds
+from tfr_smooth.columns.learning import learn_features
+from tfr_smooth.columns.matches import text_pairs
+from tfr_smooth.columns.statistics import is_constant
+from tfr_smooth.data import Lists
+from tfr_smooth.data.labels import have_different_labels
+from tfr_smooth.data.reading.sources import of_files, read_training
+from tfr_smooth.measures import NDCG
+from tfr_smooth.models.encoded_scorer import EncodedScorer
+from tfr_smooth.ranker.plan import Trained, TrainingPlan
+from tfr_smooth.ranker.schema import Schema
+from tfr_smooth.rankings import ExactRanking
+
+if TYPE_CHECKING:
+    from tfr_smooth.ranker.ranker import Ranker
+
+# Of the queries, the fraction that is held out to choose the number of epochs, and the most and the least of them. Not
+# tuned: so many queries have a small standard error, and the second training has the others, too.
+_FRACTION, _MOST, _LEAST = 0.2, 500, 30
+_GROUPS = 50  # of validation queries, whose means are compared
+_ENOUGH = 0.95  # of the queries: a training with so many need not be repeated with all of them
+# The training that tells which columns are of no use: one query in this number is held out, at least and at most so
+# many queries, and one epoch is trained for this number of those of the ranker. Not tuned: limits of time.
+_ONE_IN = 5
+_LEAST_QUERIES, _MOST_QUERIES = 30, 5_000
+_EPOCHS = 3
+_SHORT = {"loss": "softmax", "members": 1, "network": None, "label_aggregation": "sum", "select_by": "last"}
+
+
+@dataclasses.dataclass(kw_only=True)
+class RankerTraining:
+    """A training of a `Ranker`: the methods are its steps, in their order, and the attributes what they found.
+
+    Args:
+      params: The arguments of the ranker.
+      plan: What follows from them, and in `read` from the number of queries.
+      init_model: The fitted ranker to continue from, or None.
+      checkpoint_dir: As for `Ranker.fit`.
+      options: Further arguments of `TrainingPlan.run`.
+
+    Attributes:
+      documents: All lists.
+      schema: The roles of the columns.
+      queries: The indices of the training queries.
+      held_out: The indices of the held-out queries, or None.
+      chooses_epochs: Whether these choose the number of epochs.
+      layer: What was learned of the columns.
+      prepared: All lists, with their features.
+      valid: The validation lists with their features, or None.
+      settings: What a resumed training run must have in common, besides the arguments.
+    """
+
+    params: Mapping[str, Any]
+    plan: TrainingPlan
+    init_model: Ranker | None
+    checkpoint_dir: str | os.PathLike[str] | None
+    options: Mapping[str, Any]
+
+    documents: Lists = dataclasses.field(init=False)
+    schema: Schema = dataclasses.field(init=False)
+    queries: np.ndarray = dataclasses.field(init=False)
+    held_out: np.ndarray | None = dataclasses.field(init=False)
+    chooses_epochs: bool = dataclasses.field(init=False)
+    layer: TableFeatures = dataclasses.field(init=False)
+    prepared: Lists = dataclasses.field(init=False)
+    valid: Lists | None = dataclasses.field(init=False)
+    settings: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)
+
+    def read(
+        self,
+        X: Any,
+        arrays: Mapping[str, Any],
+        names: Mapping[str, Any],
+        features: Sequence[str] | None,
+        query_features: Sequence[str],
+        validation: Any,
+    ) -> None:
+        """Reads the table; the arguments are those of `Ranker.fit`."""
+        p, first = self.params, self.init_model
+        X = of_files(X, types_of_kinds(p["kinds"] or {}) if first is None else first.types_, [names["query"]])
+        documents = self.documents = read_training(X, arrays, self.plan.loss_of_one_label, features=features, **names)
+        fraction = 0.0 if validation is not None else p["validation_fraction"]
+        self.queries, self.held_out = _split_queries(documents, fraction, p["seed"])
+        if first is None:
+            self.schema = Schema.of(documents, None if isinstance(X, Lists) else names, query_features)
+        else:
+            self.schema = first._schema
+        self.plan = self.plan.of_data(self.schema.label_weights, len(self.queries))
+        may_choose = validation is None and self.held_out is None and first is None
+        found = None
+        if may_choose and p["epochs"] is None and p["select_by"] != "last":
+            found = hold_out(documents, p["seed"])
+        self.chooses_epochs = found is not None
+        self.queries, self.held_out = found or (self.queries, self.held_out)
+
+    def learn(self) -> None:
+        """Learns the columns from the training queries, or takes those of `init_model`, and prepares the features."""
+        if self.init_model is None:
+            raw = self._learn(self.queries, verbose=self.params["verbose"])
+            warn_of_columns(self.layer, raw)
+        else:
+            self.layer = self.init_model.features_
+            if self.layer.list_ranks and not self.params["list_context"]:
+                raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
+            self.prepared = self.layer.transform(self.layer.raw_lists(self.documents))
+        if self.params["verbose"] and (told := str(self.layer)):
+            print(told, flush=True)
+
+    def _learn(self, queries: np.ndarray, verbose: bool = False) -> Lists:
+        """Learns the columns from queries, and returns all lists with their raw values."""
+        p, documents = self.params, self.documents
+        options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
+        matches = p["matches"]
+        if matches is None:
+            pairs = text_pairs(documents.take(queries), p["kinds"] or {})
+            matches = [pair for pair in pairs if pair[0] in documents.roles.features]
+            uncompared = [pair for pair in pairs if pair not in matches]
+            if uncompared and verbose:
+                texts = ", ".join(repr(document) for _, document in uncompared)
+                query = uncompared[0][0]
+                print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
+        layer, raw = learn_features(documents, queries, matches=matches, crosses=p["crosses"] or (), **options)
+        prepared = layer.transform(raw)
+        if useless := columns_without_use(p, self.plan, layer, *(lists.take(queries) for lists in (raw, prepared))):
+            layer = layer.without_values(useless)
+            prepared = layer.transform(raw)
+        self.layer, self.prepared = layer, prepared
+        return raw
+
+    def validate(self, validation: Any, query: str | None, propensity: str | None) -> None:
+        """Takes the held-out queries, or reads the validation table; the arguments are those of `Ranker.fit`."""
+        self.valid, select_by = None, self.params["select_by"]
+        if self.checkpoint_dir is not None:
+            self.settings["data"] = self.documents.digest()
+        if self.held_out is not None:
+            self.valid = self.prepared.take(self.held_out)
+            check_validation(self.valid, "validation_fraction", select_by)
+            if self.chooses_epochs and self.params["verbose"]:
+                held, count = len(self.documents) - len(self.queries), len(self.documents)
+                print(f"Held out to choose the number of epochs: {held:,} of {count:,} queries", flush=True)
+        elif validation is not None:
+            validation = of_files(validation, self.layer.types, [query])
+            raw = self.schema.read_validation(validation, self.layer, propensity)
+            check_validation(raw, "validation", select_by)
+            if self.checkpoint_dir is not None:
+                self.settings["validation"] = raw.digest()
+            self.valid = self.layer.transform(raw)
+
+    def train(self) -> Trained:
+        """Trains on the training queries, and then on all queries if some only chose the number of epochs."""
+        weights = valid = None
+        if self.init_model is not None:
+            weights = self.init_model._uncalibrated().get_weights()
+            self.settings["init_model"] = digest(weights)
+        if self.valid is not None:  # Without weights of documents, but with those of clicks.
+            valid = self.layer.batches(self.valid.without("weight"), group_size(self.valid, self.params["batch_size"]))
+        again = self.chooses_epochs and is_repeated(self.documents, self.queries)
+        lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
+        folder = os.path.join(self.checkpoint_dir, "held_out") if again and self.checkpoint_dir else self.checkpoint_dir
+        trained = self._train_on(lists, folder, valid=valid, initial_weights=weights)
+        if not again:
+            return trained
+        self._learn(np.arange(len(self.documents)))
+        last = self._train_on(self.prepared, self.checkpoint_dir, epochs=trained.best_epoch)
+        return trained._replace(scorer=last.scorer)
+
+    def _train_on(self, lists: Lists, folder: str | os.PathLike[str] | None, **options: Any) -> Trained:
+        """Trains on lists; the options are those of `TrainingPlan.run`."""
+        p, layer, plan = self.params, self.layer, self.plan
+
+        def epochs(finished: int) -> tf.data.Dataset:
+            """Returns the batches of the epochs after the finished ones."""
+            order = {"shuffle": True, "seed": p["seed"], "group_by_length": True, "first_epoch": finished}
+            batches = layer.batches(lists, p["batch_size"], num_epochs=None, **order)
+            if plan.label_weights is None or p["label_aggregation"] == "sum":
+                return batches
+            first = finished * math.ceil(len(lists) / p["batch_size"])
+            return data.draw_labels(batches, plan.label_weights, seed=p["seed"], first_batch=first)
+
+        one_epoch = layer.batches(lists.without("weight", "propensity"), p["batch_size"])
+        given = {"checkpoint_dir": folder, "settings": self.settings, **self.options}
+        return plan.run(layer, epochs, one_epoch, **given, **options)
+
+
+def _split_queries(lists: Lists, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns the indices of the training queries, and of the held-out ones; None for a fraction of 0."""
+    if not fraction:
+        return np.arange(len(lists)), None
+    if len(lists) < 2:
+        raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
+    return lists.split_queries(fraction, seed=seed)
+
+
+def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Holds out a fifth of the queries, but at most 500.
+
+    Args:
+      lists: The lists.
+      seed: The seed of the held-out queries.
+
+    Returns:
+      The indices of the other queries, and of the held-out ones with documents of different labels, in random order;
+      None if these are fewer than 30.
+    """
+    if len(lists) < _LEAST:
+        return None
+    rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
+    held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
+    return (rest, held) if len(held) >= _LEAST else None
+
+
+def is_repeated(lists: Lists, queries: np.ndarray) -> bool:
+    """Returns whether a training with these queries must be repeated with all."""
+    return len(queries) < _ENOUGH * len(lists)
+
+
+def group_size(lists: Lists, batch_size: int) -> int:
+    """Returns the number of queries of a batch of `SelectedEpoch`: there are at least 50 batches if there can be."""
+    return min(batch_size, math.ceil(len(lists) / _GROUPS))
+
+
+def columns_without_use(
+    params: Mapping[str, Any], plan: TrainingPlan, layer: TableFeatures, raw: Lists, lists: Lists
+) -> list[str]:
+    """Returns the columns whose values do not help to rank other queries.
+
+    Candidates are ids and sets that have no statistic, though they differ in a list: their values tell nothing by
+    themselves, but may do so together with other columns. One network is trained for a short time on the first queries,
+    and ranks the last ones with and without the values of a column, which are then unseen ones. The values stay only if
+    NDCG is less without them, by more than its standard error.
+
+    Args:
+      params: The arguments of the ranker.
+      plan: The plan of its training.
+      layer: The features.
+      raw: The training lists, with raw values.
+      lists: The same, as of `layer.transform`.
+
+    Returns:
+      The names of the columns; none for few queries.
+    """
+    coded = [column for column in layer.columns if column.codes]
+    with_statistic = {statistic.columns for statistic in layer.statistics}
+    held_out = len(lists) // _ONE_IN
+    blocks = {
+        column.name: block
+        for column, block in zip(coded, layer.embeddings, strict=True)
+        if column.kind in ("id", "set") and column.has_values and (column.name,) not in with_statistic
+        if held_out >= _LEAST_QUERIES and not is_constant(raw, raw.source[column.name])
+    }
+    if not blocks:
+        return []
+    every = math.ceil(held_out / _MOST_QUERIES)
+    split = len(lists) - held_out
+    first, last = (lists.take(np.arange(*ends, every)).without("weight") for ends in ((0, split), (split, len(lists))))
+    short = {**params, **_SHORT, "epochs": math.ceil(plan.epochs / _EPOCHS), "verbose": False}
+    size, order = params["batch_size"], {"shuffle": True, "seed": params["seed"], "group_by_length": True}
+    trained = TrainingPlan(short).of_data(plan.label_weights)
+    scorer = trained.run(
+        layer,
+        lambda finished: layer.batches(first, size, first_epoch=finished, num_epochs=None, **order),
+        layer.batches(first.without("propensity"), size),
+    ).scorer
+    value = _values(scorer, [*layer.batches(last.without("propensity"), size)], plan.label_weights)
+    with_all = value([])
+
+    def loss(names: Sequence[str]) -> np.ndarray:
+        return with_all - value([blocks[name] for name in names])
+
+    useless: list[str] = []
+    for name in sorted(blocks, key=lambda name: loss([name]).sum()):
+        drop = loss([*useless, name])
+        if drop.sum() <= np.sqrt(np.square(drop - drop.mean()).sum()):
+            useless.append(name)
+    return useless
+
+
+def _values(
+    scorer: EncodedScorer, batches: Sequence[Any], weights: Sequence[float] | None
+) -> Callable[[Sequence[Sequence[int]]], np.ndarray]:
+    """Returns the function from blocks of codes without values to the NDCG of each list with a relevant document."""
+    measure, ranking = NDCG(gain="linear"), ExactRanking()
+
+    def values(inputs: dict[str, tf.Tensor], labels: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
+        scores = scorer({**inputs, "features": tf.minimum(inputs["features"], largest)}, training=False)
+        return measure.compute(labels, scores, inputs["mask"], ranking)
+
+    traced, labeled = _compiled.traced(values, reduce_retracing=True), []
+    for inputs, labels, *_ in batches:
+        labels = labels if weights is None else tf.linalg.matvec(labels, tf.constant(weights, labels.dtype))
+        labeled.append((inputs, tf.where(inputs["mask"], labels, 0.0)))
+    is_relevant = np.concatenate([tf.reduce_any(labels > 0.0, axis=1) for _, labels in labeled])
+
+    def function(blocks: Sequence[Sequence[int]]) -> np.ndarray:
+        largest = np.full([scorer.num_features or 0], np.inf, np.float32)
+        for first, length, *_ in blocks:
+            largest[first : first + length] = 1.0  # the code of unseen values
+        by_batch = [traced(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
+        return np.concatenate(by_batch)[is_relevant]
+
+    return function
