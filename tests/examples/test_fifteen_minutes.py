@@ -17,11 +17,6 @@ def test_the_server_answers_with_the_scores_of_predict(tmp_path):
     np.testing.assert_allclose(scored["served"], scored["predicted"], rtol=1e-5, atol=1e-5)
     ranker = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     np.testing.assert_allclose(ranker.predict(scored), scored["predicted"], rtol=1e-5, atol=1e-5)
-    measured = ranker.evaluate(scored, measures=["ndcg_cut_5"])["ndcg_cut_5"].mean
-    cheapest = tfr_smooth.evaluation.evaluate_rows(
-        scored["click"], -scored["price"].fillna(1e6), scored["query"], ["ndcg_cut_5"]
-    )["ndcg_cut_5"].mean
-    assert measured > cheapest + 0.1
     kinds = {column.name: column.kind for column in ranker.features_.columns}
     assert kinds["brand"] == "id" and kinds["listed"] == "date"
     assert "Why " in printed and "Ranker:\nndcg_cut_5" in printed and "over HTTP: scores differ" in printed

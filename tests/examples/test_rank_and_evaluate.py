@@ -50,23 +50,6 @@ def test_files_are_ranked_as_runs_tables_and_rows(folder, scored, tmp_path):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_rows_without_labels_keep_their_order_and_get_scores(folder, scored, tmp_path):
-    """In another format: indices from 0, and query ids in comments."""
-    lines = []
-    for line in (folder / "test.txt").read_text().splitlines():
-        features = [pair.split(":") for pair in line.split("#")[0].split()[2:]]
-        query = line.split()[1].removeprefix("qid:")
-        lines.append(" ".join(f"{int(index) - 1}:{value}" for index, value in features) + f" # {query}")
-    text = "\r\n".join([lines[0], "# between", *lines[1:]])
-    (tmp_path / "new.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    flags = ["--to=rows", "--first_index=0", "--query_ids=comment", f"--output={tmp_path / 'new.scored'}"]
-    run("rank_letor", folder / "export/1", tmp_path / "new.txt", *flags)
-    rows = [line.split("\t") for line in (tmp_path / "new.scored").read_text().splitlines()]
-    assert [text for _, text in rows] == lines
-    expected = np.concatenate([query.scores for query in scored])
-    np.testing.assert_allclose([float(score) for score, _ in rows], expected, rtol=1e-4, atol=1e-4)
-
-
 def test_runs_are_evaluated_and_compared(folder, scored, tmp_path):
     first, qrels = folder / "first.run", f"--qrels={folder / 'qrels'}"
     lines = [f"{name}\tall\t{value:.4f}" for name, value in evaluation.trec_eval(scored).items()]
@@ -84,18 +67,3 @@ def test_runs_are_evaluated_and_compared(folder, scored, tmp_path):
     p_value = evaluation.randomization_test(*values).p_value
     line = f"ndcg\tall\t{means[0]:.4f}\t{means[1]:.4f}\t{means[0] - means[1]:+.4f}\tp={p_value:.4f}\n"
     assert done.stdout == line and p_value < 0.05
-
-
-def test_queries_missing_from_the_run_or_the_labels_are_reported_and_errors_are_one_line(folder, scored, tmp_path):
-    path, qrels = tmp_path / "part.run", f"--qrels={folder / 'qrels'}"
-    evaluation.write_run(path, [*scored[1:], scored[0]._replace(query_id="other")])
-    done = run("evaluate_run", path, qrels, "--measures=ndcg")
-    assert done.stderr.splitlines() == [
-        f"{path}: 1 queries without labels are ignored",
-        f"{path}: 1 queries are missing and count as 0",
-    ]
-    values = evaluation.trec_eval_by_query(scored, "ndcg")
-    mean = (sum(each["ndcg"] for each in values.values()) - values[scored[0].query_id]["ndcg"]) / len(scored)
-    assert done.stdout == f"ndcg\tall\t{mean:.4f}\n"
-    line = helpers.error_of("examples/evaluate_run.py", folder / "first.run", qrels, "--measures=mapp")
-    assert line.startswith("error: `measures` must be map")

@@ -22,9 +22,6 @@ def test_clicks_compares_all_methods_on_the_true_labels(tmp_path):
     for method in ("clicks", "inverse propensities", "two towers", "dual learning", "regression EM"):
         assert set(found[method]) == {"200", "3000"}
         assert all(0.0 < value < found["true labels"] for value in found[method].values()), method
-    for method in ("two towers", "dual learning", "regression EM"):
-        for estimate in found[f"propensities of {method}"].values():
-            assert estimate[0] == 1.0 > estimate[-1] and len(estimate) == 10
 
 
 def test_students_follow_the_teacher_and_the_best_is_exported(tmp_path):
@@ -35,45 +32,28 @@ def test_students_follow_the_teacher_and_the_best_is_exported(tmp_path):
     rankers = ["LambdaMART (teacher)", "labels: smoothi_ndcg", "teacher: list_net", "teacher: adr_mse"]
     assert list(frame["ranker"].unique()) == rankers
     assert all(f"| {name} | {values.mean():.4f} ± " in printed for name, values in frame.groupby("ranker")["NDCG"])
-    correlations = frame.groupby("ranker")["Spearman with the teacher"].mean()
-    assert correlations[rankers[0]] == pytest.approx(1.0) and correlations[rankers[2:]].min() > 0.7
     assert "serving_default" in tf.saved_model.load(str(tmp_path / "export" / "1")).signatures
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Two runs that see different halves of what makes a document relevant; the last queries have no judgments."""
+def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(tmp_path):
+    """Each run sees one half of what makes a document relevant."""
     random = np.random.default_rng(0)
-    names, written = np.array([f"d{doc}" for doc in range(30)]), {"first": [], "second": [], "qrels": []}
-    for query in range(40):
-        parts = random.normal(size=[30, 2])
-        labels = np.searchsorted([1.0, 2.0], parts.sum(axis=1))
-        # Each run misses documents, in the scale of its own.
-        for name, scores in (("first", 20.0 * parts[:, 0]), ("second", parts[:, 1])):
-            kept = random.random(30) < 0.8
-            written[name].append(evaluation.ScoredQuery(f"q{query}", names[kept], labels[kept], scores[kept]))
-        if query < 36:
-            written["qrels"].append(evaluation.ScoredQuery(f"q{query}", names, labels, labels))
-    for name, queries in written.items():
-        write = evaluation.write_qrels if name == "qrels" else evaluation.write_run
-        write(tmp_path / f"{name}.txt", queries)
-    return {name: tmp_path / f"{name}.txt" for name in written}
-
-
-def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(files, tmp_path):
-    flags = [f"--qrels={files['qrels']}", f"--output={tmp_path / 'fused.run'}", "--epochs=15"]
-    printed = helpers.check_run("examples/fuse_runs.py", files["first"], files["second"], *flags)
+    parts, names = random.normal(size=[40, 30, 2]), np.array([f"d{doc}" for doc in range(30)])
+    labels = np.searchsorted([1.0, 2.0], parts.sum(axis=2))
+    found = []
+    for place in range(2):
+        found.append([evaluation.ScoredQuery(f"q{i}", names, labels[i], parts[i, :, place]) for i in range(40)])
+        evaluation.write_run(tmp_path / f"half{place}.run", found[place])
+    evaluation.write_qrels(tmp_path / "qrels", found[0][:36])
+    flags = [f"--qrels={tmp_path / 'qrels'}", f"--output={tmp_path / 'fused.run'}", "--epochs=15"]
+    printed = helpers.check_run("examples/fuse_runs.py", tmp_path / "half0.run", tmp_path / "half1.run", *flags)
     assert "2 runs, 40 queries, 36 of them judged" in printed
-    qrels = evaluation.read_qrels(files["qrels"])
-    runs = {name: evaluation.read_run(files[name]) for name in ("first", "second")}
-    runs["fused"] = evaluation.read_run(tmp_path / "fused.run")
-    assert set(runs["fused"]) == {f"q{number}" for number in range(40)}
-    for query, scores in runs["fused"].items():
-        assert set(scores) == set(runs["first"][query]) | set(runs["second"][query])
-    values = {name: evaluation.trec_eval_by_query(run, ["ndcg_cut_10"], qrels=qrels) for name, run in runs.items()}
-    means = {name: np.mean([each["ndcg_cut_10"] for each in found.values()]) for name, found in values.items()}
-    assert means["fused"] > max(means["first"], means["second"]) + 0.1
-    assert all(f"{name:<22}    {mean:.4f}" in printed for name, mean in means.items())
+    fused, qrels = (evaluation.read_run(tmp_path / "fused.run"), evaluation.read_qrels(tmp_path / "qrels"))
+    assert set(fused) == {f"q{number}" for number in range(40)}
+    values = evaluation.trec_eval_by_query(fused, ["ndcg_cut_10"], qrels=qrels).values()
+    mean = np.mean([each["ndcg_cut_10"] for each in values])
+    assert mean > max(evaluation.trec_eval(run[:36], "ndcg_cut_10")["ndcg_cut_10"] for run in found) + 0.1
+    assert f"{'fused':<22}    {mean:.4f}" in printed
 
 
 def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
@@ -101,9 +81,7 @@ def test_each_weight_of_each_aggregation_is_measured_once_and_drawn(tmp_path):
     flags += ["--loss=list_net", "--hidden=4", "--members=1", "--epochs=1"]
     printed = helpers.check_run("examples/pareto_front.py", *flags)
     rows = pd.read_csv(tmp_path / "front" / "pareto.csv")
-    assert not rows.duplicated(["ranker", "weight", "fold", "seed"]).any()
-    assert set(rows["ranker"]) == {"sum", "stochastic"} and set(rows["weight"]) == {0.0, 0.5, 1.0}
-    assert len(rows) == 2 * 3 * 2
+    assert len(rows) == len(rows[["ranker", "weight", "fold", "seed"]].drop_duplicates()) == 2 * 3 * 2
     assert (tmp_path / "front" / "pareto.png").stat().st_size > 0
     # The second run trains nothing, so its figures are the same.
     assert helpers.check_run("examples/pareto_front.py", *flags) == printed
@@ -125,24 +103,16 @@ def paths(tmp_path_factory):
 TEXT = "text_reranking.py --model_dir=none --docs=x --queries=x --qrels=x"
 ERRORS = {
     "train_letor.py stray": "Unknown argument 'stray'. Flags start with --.",
-    "train_letor.py --loss=softndcg": "`loss` must be one of .* Did you mean '",
     "train_letor.py --los=x": "Unknown command line flag 'los'. Did you mean: loss",
-    'train_letor.py --loss_args={{"alpha":-1}}': "`alpha` must be a finite number > 0, got -1.",
     "train_letor.py --loss_args=[1]": "flag --loss_args=[1]: expected a JSON object, got '[1]'",
     "train_letor.py {files} --test=": "--train, --valid and --test must be given together.",
-    "train_letor.py {files} --test=/nope": "`--test` must match files, got '/nope', which matches none.",
     "train_letor.py {files} --output_dir={test}": "--output_dir must be a folder, got the file '{test}'.",
     "train_letor.py {files} --test={bad}": "test: {bad}:2: value of feature 1: 'NULL' is not a finite float32 number",
     "rank_letor.py none {test}": "The model must be a .keras file or the folder of an exported model, got 'none'.",
-    "rank_letor.py {model} /nope*": "`file_pattern` must match files, got '/nope*', which matches none.",
-    "rank_letor.py {model} {test} --num_features=7": "--num_features must be 16, the number of features of",
     'distill.py --distill={{"list_nt":{{}}}}': "`loss` must be one of .* Did you mean 'list_net'",
-    "fuse_runs.py first --qrels=none": "Expected at least two run files, got 1.",
     "fuse_runs.py first fused.run --qrels=none": "The names of the run files must differ and not be 'fused', got",
     "recommend.py --train=none.txt": "`files` must match files, got 'none.txt', which matches none.",
     "recommend.py --train=x.txt --baselines=svd": "--baselines must be some of popularity, ease, ials",
-    "recommend.py --train=x.txt --least_rating=3": "--least_rating needs files of ratings",
-    f"{TEXT} --losses=smooth_ndcg": "`identifier` must be one of .* Did you mean 'smoothi_ndcg'",
     f"{TEXT} --precision=float16 --strategy=mirrored": "Keras 3 does not scale losses on several devices",
 }
 

@@ -44,8 +44,6 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, archite
     first = helpers.check_run(*command(folder, *flags, f"--output_dir={output}", f"--export={output / 'export'}"))
     for name in ("BM25", "Pretrained model + BM25", "SmoothI-NDCG + BM25", "p-values against bm25"):
         assert name in first
-    outputs = {path.name for path in output.iterdir()}
-    assert {f"made_up{end}" for end in (".txt", ".md", ".tex", ".csv", "_against_bm25.csv")} | {"report.md"} <= outputs
     assert tf.saved_model.contains_saved_model(output / "export" / "1")
     results = {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz")}
     assert len(results) == 6
@@ -74,18 +72,6 @@ def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
     counts = dict.fromkeys(("plain", "scored"), len(queries[10:]))
     assert found.groupby("dataset")["query"].nunique().to_dict() == counts
     assert set(found["ranker"]) == {"first stage", "smoothi_map", "smoothi_map + first stage"}
-    # The same documents have the same scores; the first stages differ.
-    by_set = found.pivot_table(index="ranker", columns="dataset", values="map")
-    assert by_set.loc["smoothi_map", "plain"] == by_set.loc["smoothi_map", "scored"]
-    assert by_set.loc["first stage", "plain"] > by_set.loc["first stage", "scored"]
-
-
-@pytest.mark.slow
-def test_unusable_files_and_grades_are_refused(folder):
-    line = helpers.error_of(*command(folder, "--train=a", "--valid=b", "--test=c"))
-    assert line == "error: Expected --docs, --queries and --qrels, or --train, --valid and --test."
-    line = helpers.error_of(*command(folder, "--gains=1-4"))
-    assert line == "error: --gains must be GRADE:LABEL pairs such as '1:4,2:3', got '1-4'."
 
 
 @pytest.mark.slow

@@ -81,12 +81,6 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
 
 
 @pytest.mark.slow
-def test_no_flag_is_needed_but_the_files(files, tmp_path):
-    run(files, tmp_path, recipe=[])
-    assert len((tmp_path / "training" / "log.csv").read_text().splitlines()) == 1 + 20
-
-
-@pytest.mark.slow
 def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
     arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--softmax_epochs=0")
     for epochs in (1, 2):
@@ -116,31 +110,3 @@ def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one
     changed = helpers.run_python(*command(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}'))
     assert changed.returncode != 0
     assert "alpha=2 (was None)" in changed.stderr
-
-
-@pytest.mark.slow
-def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp_path):
-    pytest.importorskip("tensorboard", reason="this stack has no TensorBoard")
-    own = {part: tmp_path / f"{part}.txt" for part in files}
-    for part, path in files.items():
-        lines = [line.split(" #")[0].split() for line in path.read_text().splitlines()]
-        own[part].write_text("".join(f"{label} 0:NULL {' '.join(pairs)} # {qid}\n" for label, qid, *pairs in lines))
-    arguments = ["--first_index=0", "--missing=NULL=1", "--query_ids=comment", "--num_features=20"]
-    printed = run(own, tmp_path / "output", "--epochs=1", "--tensorboard", *arguments)
-    assert " valid: 20 queries" in printed and ", 20 features" in printed
-    assert list((tmp_path / "output" / "tensorboard").rglob("events.out.tfevents.*"))
-    card = json.loads((tmp_path / "output" / "export" / "1" / "assets.extra" / "model_card.json").read_text())
-    assert card["data"]["features"] == "LETOR's 0 to 19, in this order"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [
-        '--loss=smoothi_precision --loss_args={"topn":5,"alpha":10,"delta":0.2} --select_by=ndcg --patience=1',
-        "--loss=smoothi_map --strategy=mirrored --normalization=standardize --hidden=16,8",
-    ],
-)
-def test_other_losses_and_flags_train_a_ranker(flags, files, tmp_path):
-    run(files, tmp_path, "--epochs=2", *flags.split())
-    assert 0.3 < json.loads((tmp_path / "metrics.json").read_text())["test"]["ndcg"] < 1.0

@@ -24,14 +24,6 @@ def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     assert fitted.details["best_epoch"] == ranker.best_epoch_ - 1
 
 
-def test_unknown_and_invalid_settings_raise():
-    with pytest.raises(ValueError, match="`settings` of Neural must be among .*hidden, .*, got 'sigma'"):
-        RANKER.check({"sigma": 1.0})
-    with pytest.raises(ValueError, match="`alpha` must be"):
-        RANKER.check({"alpha": -1.0})
-    RANKERS["soft_ndcg"].check({"discount": {"alpha": 0.5}})
-
-
 def test_the_searched_values_are_those_of_hyperparameters():
     for name in losses.NAMES:
         searched = RANKERS[name].searched

@@ -49,22 +49,9 @@ def test_the_best_single_feature_is_found(sign):
     np.testing.assert_array_equal(fitted.test, sign * fold.test.features[:, 2])
 
 
-def test_random_scores_depend_only_on_the_seed(fold):
-    first, again, other = (RANKERS["random"].fit(fold, {}, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.test, again.test)
-    assert not np.array_equal(first.test, other.test)
-
-
 @pytest.mark.parametrize("name", ["ridge", "lambdamart"])
 def test_rankers_are_deterministic_and_learn_the_informative_feature(name):
     fold = fold_with_one_informative_feature(1)
     fitted, again = (RANKERS[name].fit(fold, {}, 0) for _ in range(2))
     np.testing.assert_array_equal(fitted.test, again.test)
     assert ndcg(fold, fitted) > 0.95 > 0.8 > ndcg(fold, RANKERS["random"].fit(fold, {}, 0))
-
-
-@pytest.mark.parametrize("name", ["ridge", "lambdamart", "single_feature", "random"])
-def test_unknown_settings_raise_and_grids_contain_known_settings(name):
-    with pytest.raises(ValueError, match="`settings` of .* must be among .*, got 'depth'"):
-        RANKERS[name].check({"depth": 3})
-    assert set(RANKERS[name].searched) <= set(RANKERS[name].defaults)

@@ -15,7 +15,6 @@ MESSAGES = {
     ("ridg",): "`ranker` must be one of .*, got 'ridg'",
     ("ridge", "alpha", 1): "`settings` of Ridge must be among strength, got 'alpha'",
     ("smoothi_ndcg", "recipe", "best"): "`recipe` must be one of .*default.*, got 'best'",
-    ("ridge", "recipe", "default"): "`settings` of Ridge must be among .*, got 'recipe'",
     ("smoothi_ndcg", "dropout", 2): "`dropout` must be a number in",
 }
 
@@ -40,13 +39,6 @@ def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
     assert experiments.Entry("random").candidates() == [{}]
 
 
-def test_a_named_recipe_contributes_only_settings_of_the_ranker():
-    (smoothi,) = experiments.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
-    assert smoothi == {**DEFAULTS, "alpha": 10.0, "members": 2}
-    (list_mle,) = experiments.Entry("list_mle", {"recipe": "default"}).candidates()
-    assert list_mle == DEFAULTS
-
-
 def test_the_settings_of_a_file_are_those_of_a_study(tmp_path, dataset):
     path = tmp_path / "study.json"
     rankers = {"Wide": {"ranker": "list_net", "hidden": [64]}, "ridge": {}}
@@ -57,12 +49,9 @@ def test_the_settings_of_a_file_are_those_of_a_study(tmp_path, dataset):
     assert wide.settings == {"epochs": 3, "hidden": [64], "learning_rate": 0.01}
     (ridge,) = study.search(dataset, "Fold1", study.entries[1])
     assert ridge.settings == {"strength": 0.5}
-    path.write_text('{"rankers": ["ridge", "random"]}')
-    assert [entry.label for entry in experiments.read_config(path)["entries"]] == ["ridge", "random"]
-    for wrong in ('{"ranker": []}', "[]"):
-        path.write_text(wrong)
-        with pytest.raises(ValueError, match="study.json must have an object with the keys rankers, grid, settings."):
-            experiments.read_config(path)
+    path.write_text('{"ranker": []}')
+    with pytest.raises(ValueError, match="study.json must have an object with the keys rankers, grid, settings."):
+        experiments.read_config(path)
 
 
 @pytest.mark.parametrize(
