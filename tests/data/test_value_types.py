@@ -115,6 +115,7 @@ def test_files_of_any_encoding_have_their_texts(ending, encoding, tmp_path):
 
 JSON = {
     "an array": ('{"q": "a", "label": 0}\n[1]\n', r"a.jsonl:2: .*expected an object, got an array"),
+    "deep brackets": ('{"q": "a", "label": 0}\n' + "[" * 10_000 + "\n", r"a.jsonl:2: .* more than 500 nested brackets"),
     "cp1252": ('{"q": "a", "label": 0}\n{"q": "ä", "label": 0}\n'.encode("cp1252"), r"a.jsonl:2: bytes that are not"),
     "utf-16": ('{"q": "a", "label": 0}\n'.encode("utf-16"), r"a.jsonl:1: bytes .* such as 'utf-16'"),
 }

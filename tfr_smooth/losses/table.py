@@ -12,13 +12,15 @@ from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
+_COMBINED = {name: functools.partial(parts.make, MeasureLoss) for name, parts in _lookup.COMBINATIONS.items()}
+
 
 def makers() -> dict[str, Callable[..., RankingLoss]]:
     """Returns the class or maker of each loss by name."""
-    combined = {name: functools.partial(parts.make, MeasureLoss) for name, parts in _lookup.COMBINATIONS.items()}
-    return {**combined, **LOSSES}
+    return {**_COMBINED, **LOSSES}
 
 
+@functools.cache
 def names() -> tuple[str, ...]:
     """Returns the names of the losses of one score per document, of the modules of this package in any order."""
     _serialization.import_modules("tfr_smooth.losses")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, fs, json
@@ -57,6 +58,8 @@ _NO_NUMBER = r"^[+-]?0[\dxX]"  # leading zeros, and hexadecimal digits, which Ar
 _NUMBER, _COMMA = r"^[+-]?[\d.,]+$", r"^[+-]?[\d.]*\d,\d+$"
 _BLOCK_BYTES = 8 << 20  # that are parsed at once; not tuned
 _ROW = re.compile(r",? in row (\d+)")  # in Arrow's messages
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DEEPEST = 500  # brackets in brackets: Arrow ends the process for some thousand
 
 
 def dataset_of(source: FilePattern, format: str | None, reading: Reading) -> arrow_dataset.FileSystemDataset:
@@ -264,6 +267,7 @@ def _json_blocks(filesystem: Any, path: str, schema: pa.Schema | None, encoding:
                 continue
             first, content = first + content[: -len(rows)].count(b"\n"), rows
             check_utf8(content, path, first)
+            _check_depth(content, path, first)
             try:
                 yield first, _inferred(content) if schema is None else _parsed(content, schema)
             except pa.ArrowInvalid as error:
@@ -283,6 +287,20 @@ def _blocks(file: io.BufferedReader, encoding: str) -> Iterator[tuple[int, bytes
         content = (block if is_utf8 else block.encode()).removeprefix(codecs.BOM_UTF8 if number == 1 else b"")
         yield number, content
         number += content.count(b"\n")
+
+
+def _check_depth(content: bytes, path: str, first: int) -> None:
+    """Checks that brackets are not nested deeper than Arrow can read; those in texts count, too."""
+
+    def depth(part: bytes) -> int:
+        brackets = np.frombuffer(part.translate(None, _NO_BRACKETS), np.uint8)
+        return int(np.cumsum(np.where(np.isin(brackets, [*b"[{"]), 1, -1)).max(initial=0))
+
+    if depth(content) > _DEEPEST:
+        for number, line in enumerate(content.splitlines(), first):
+            if depth(line) > _DEEPEST:
+                got = f"more than {_DEEPEST} nested brackets"
+                raise ValueError(f"{path}:{number}: expected values and lists, got {got}")
 
 
 def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
