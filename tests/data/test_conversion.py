@@ -125,3 +125,13 @@ def test_released_columns_are_read_again(path, tmp_path, monkeypatch):
     before = lists.table.to_pydict()
     lists.release()
     assert lists.table.to_pydict() == before
+
+
+def test_processes_that_convert_at_once_write_the_same_files(path, tmp_path):
+    written = []
+    for name in ("one", "another"):
+        read_letor(path, cache_dir=tmp_path / name)
+        (entry,) = (tmp_path / name).iterdir()
+        times = [(entry / file).stat().st_mtime_ns for file in ("documents.arrow", "queries.arrow")]
+        written.append((times, *((file.name, file.read_bytes()) for file in sorted(entry.iterdir()))))
+    assert written[0] == written[1]

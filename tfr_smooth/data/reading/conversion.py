@@ -6,6 +6,7 @@ written last: what was converted, and the size and time of each file. Files that
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -29,6 +30,7 @@ from tfr_smooth.data.roles import Roles
 _FORMAT = 5
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _FILES = ("documents.arrow", "queries.arrow")
+_TIME = 10**18  # in nanoseconds
 
 
 def converted(
@@ -52,7 +54,7 @@ def converted(
       The lists, memory-mapped.
 
     Files are first written under a temporary name, so an interruption leaves no entry. Several processes may convert at
-    once; the last one wins.
+    once: their files are the same.
     """
     names = [source[0] for source in sources]
     settings = {**settings, "roles": dataclasses.asdict(roles)}
@@ -140,14 +142,14 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
     try:
         batches = whole_queries(tables, query)
         first = next(batches)
-        with _files.replacing(folder / _FILES[0]) as path, pa.ipc.new_file(os.fspath(path), first.schema) as writer:
+        with _written(folder / _FILES[0], first.schema) as writer:
             for batch in itertools.chain([first], batches):
                 codes = batch[query].dictionary_encode()
                 ids.append(codes.dictionary)
                 lengths.append(np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary)))
                 writer.write_batch(batch)
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
-        with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
+        with _written(folder / _FILES[1], queries.schema) as writer:
             writer.write_table(queries)
         files = {name: state_of(os.fspath(folder / name))[1:] for name in _FILES}
         text = json.dumps({"described": described, "files": files})
@@ -156,3 +158,12 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         if not any(folder.iterdir()):
             folder.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def _written(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatchFileWriter]:
+    """Yields the writer of a file that appears whole, with the same time for each process that writes it."""
+    with _files.replacing(path) as temporary:
+        with pa.ipc.new_file(os.fspath(temporary), schema) as writer:
+            yield writer
+        os.utime(temporary, ns=(_TIME, _TIME))
