@@ -34,7 +34,7 @@ FINE = {
 
 def found(values, **options):
     learned, raw = learn_columns(checked_table(pd.DataFrame({"x": values})), **options)
-    return list(hints(learned["summaries"], pa.table(raw)))
+    return list(hints(learned["columns"], pa.table(raw)))
 
 
 @pytest.mark.parametrize("name", LOOKS)

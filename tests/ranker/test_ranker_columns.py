@@ -155,7 +155,7 @@ def test_a_product_log_needs_no_kinds(tmp_path):
     numbers = dict.fromkeys(["rating", "shop", "purchase"], "number")
     assert kinds == {"brand_id": "id", "productId": "id", "day": "date", **numbers}
     ranker.save(tmp_path / "ranker.keras")
-    assert tfr_smooth.Ranker.load(tmp_path / "ranker.keras").columns_ == ranker.columns_
+    assert str(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").columns_) == str(ranker.columns_)
     texts = frame.assign(brand_id=[None if value != value else str(value) for value in frame["brand_id"]])
     np.testing.assert_array_equal(ranker.predict(texts), ranker.predict(frame))  # "100001.0"
     served = ranker.model_.table_features.columns[0]

@@ -7,7 +7,7 @@ from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.date import Date
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.id import Id
-from tfr_smooth.columns.kinds import Column, ColumnSummaries, ColumnSummary
+from tfr_smooth.columns.kinds import Column, Columns
 from tfr_smooth.columns.learning import column_arrays, infer_columns
 from tfr_smooth.columns.number import Boolean, Number
 from tfr_smooth.columns.set import Set
@@ -19,8 +19,7 @@ __all__ = [
     "Boolean",
     "Category",
     "Column",
-    "ColumnSummaries",
-    "ColumnSummary",
+    "Columns",
     "Date",
     "Encoded",
     "Id",

@@ -47,7 +47,7 @@ class Category(SplitColumn):
         object.__setattr__(self, "categories", texts)
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns how few texts there are; "" for many."""
         count = len(values.counts[0])
         return f"{count} different texts" if values.is_category else ""

@@ -57,7 +57,7 @@ class Date(Column):
         object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns whether these are dates, or all texts are."""
         if values.column.type not in (pa.string(), pa.large_string()):
             return cls.contains

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns.codes import SplitColumn
-from tfr_smooth.columns.kinds import Column, ColumnSummaries, ColumnSummary, check_names, listed, raw_values
+from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.list_context import (
     Raw,
     in_parts,
@@ -67,8 +67,6 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
       statistics: Instances of `Statistic`.
-      summaries: What was inferred of the columns, as of `ColumnSummary`, from which calls for other tables take the
-        types of the training.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -105,18 +103,16 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
         statistics: Sequence[Statistic] = (),
-        summaries: Sequence[Sequence[Any]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
     ) -> None:
         # Raw numbers may exceed the range of float16, so a global mixed precision policy does not apply here.
         super().__init__(dtype=dtype, **kwargs)
-        self.columns: tuple[Column, ...] = tuple(_arguments.instance("columns", column, Column) for column in columns)
+        self.columns = Columns(_arguments.instance("columns", column, Column) for column in columns)
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"`columns` must be at least one column, with unique names, got {listed(names)}.")
-        self.summaries = ColumnSummaries(ColumnSummary(*summary) for summary in summaries)
         self.stacked = _arguments.boolean("stacked", stacked)
         self.matches = tuple(each if isinstance(each, Match) else Match.of(each, self.columns) for each in matches)
         self.encoders = dict(encoders or {})
@@ -156,7 +152,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
     def __str__(self) -> str:
         """Returns what was learned: the kinds of the columns, statistics, matches and ranks, one or more lines each."""
-        lines = str(self.summaries).splitlines() if self.summaries else []
+        lines = [] if self.stacked else str(self.columns).splitlines()
         if more := len(lines[_MOST_PRINTED:]):
             lines[_MOST_PRINTED:] = [f"... and {more:,} more columns: print `columns_`"]
         if self.statistics:
@@ -197,14 +193,13 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         Args:
           names: The names of the columns. Their matches and statistics stay.
         """
-        columns = [
-            dataclasses.replace(column, categories=(), buckets=0) if column.name in names else column  # type: ignore[call-arg]
-            for column in self.columns
-        ]
         lost = "; no embedding, which ranks other queries no better"
-        summaries = [s._replace(reason=s.reason + lost) if s.name in names else s for s in self.summaries]
+        columns: list[Any] = list(self.columns)
+        for place, column in enumerate(columns):
+            if column.name in names:
+                columns[place] = dataclasses.replace(column, categories=(), buckets=0, reason=column.reason + lost)
         given: dict[str, Any] = {"encoders": self.encoders, "matches": self.matches, "statistics": self.statistics}
-        return TableFeatures(columns, **given, list_ranks=self.list_ranks, summaries=summaries)
+        return TableFeatures(columns, **given, list_ranks=self.list_ranks)
 
     @property
     def vectors(self) -> list[list[int]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.columns.kinds import ColumnSummary, listed
+from tfr_smooth.columns.kinds import Column, listed
 from tfr_smooth.columns.list_context import ordered_columns, ordered_values, raw_rows, sampled
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.checks import warn
@@ -40,7 +40,7 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
       layer: The features.
       lists: The lists of `fit`, with raw values.
     """
-    constant = [summary.name for summary in layer.summaries if (summary.values, summary.missing) == (1, 0.0)]
+    constant = [column.name for column in layer.columns if (column.values, column.missing) == (1, 0.0)]
     if constant:
         warn(f"The columns {listed(constant)} have the same value in all rows, which ranks nothing.")
     if told := columns_of_label(layer, lists):
@@ -51,23 +51,23 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
             f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
             "a purchase after a click, scores are honest: select the others by `features`."
         )
-    if misread := [*hints(layer.summaries, lists.source)]:
+    if misread := [*hints(layer.columns, lists.source)]:
         warn(f"Columns of text may mean something else: {'; '.join(misread)}. `kinds` of a text says that it is one.")
 
 
-def hints(summaries: Iterable[ColumnSummary], table: pa.Table) -> Iterator[str]:
+def hints(columns: Iterable[Column], table: pa.Table) -> Iterator[str]:
     """Yields what columns of text look like, and what to do.
 
     Args:
-      summaries: What was inferred of the columns.
+      columns: The columns.
       table: The table, with the texts as they are.
     """
-    for summary in summaries:
-        if summary.type == "text" and summary.kind in ("category", "id") and summary.reason[:1] != "`":
-            column = table[summary.name]
-            texts = pc.unique(column[:: len(column) // _SAMPLED + 1].drop_null())
+    for column in columns:
+        if column.type == "text" and column.kind in ("category", "id") and column.reason[:1] != "`":
+            values = table[column.name]
+            texts = pc.unique(values[:: len(values) // _SAMPLED + 1].drop_null())
             texts = texts.filter(pc.not_equal(texts, ""))
-            if len(texts) and (hint := _hint(summary.name, texts)):
+            if len(texts) and (hint := _hint(column.name, texts)):
                 yield hint
 
 

@@ -43,7 +43,7 @@ class Id(Coded):
     accepts = ("text", "number")
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns why values are ids: numbers by their name, texts since they are many of few words."""
         if values.are_ids:
             return "whole numbers, and its name"

@@ -8,7 +8,7 @@ import difflib
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,52 +30,6 @@ _COUNTED = 2**16  # rows whose different numbers are counted
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LETTERS = 3.0  # of these scripts, for each word; names of people and places have fewer
 _ID_NAME = r"(^|[\W_])(id|uid|uuid|guid|sku|asin|isbn|ean|gtin|upc)$"  # of a name in small letters
-
-
-class ColumnSummary(NamedTuple):
-    """What was inferred of one column of the training rows.
-
-    Attributes:
-      name: The name.
-      kind: The kind.
-      reason: Why it has this kind.
-      type: The type of its values: "number", "boolean", "text", "date", "vector" or "set".
-      values: The number of different values, of numbers and dates in a sample of 65,536 rows; None for vectors and
-        sets.
-      missing: The fraction of missing values.
-
-    Example:
-      >>> from tfr_smooth.columns import ColumnSummary
-      >>> ColumnSummary("price", "number", "numbers", "number", 70, 0.1).missing
-      0.1
-    """
-
-    name: str
-    kind: str
-    reason: str
-    type: str
-    values: int | None
-    missing: float
-
-
-class ColumnSummaries(tuple[ColumnSummary, ...]):
-    """The `ColumnSummary` of each column of a table. Print it for a table.
-
-    Example:
-      >>> from tfr_smooth.columns import ColumnSummaries, ColumnSummary
-      >>> print(ColumnSummaries([ColumnSummary("price", "number", "numbers", "number", 70, 0.1)]))
-      column  kind    values  missing  reason
-      price   number      70      10%  numbers
-    """
-
-    def __str__(self) -> str:
-        """Returns the table, a line for each column."""
-        rows = [("column", "kind", "values", "missing", "reason")]
-        for summary in self:
-            values = "" if summary.values is None else f"{summary.values:,}"
-            rows.append((printable(summary.name), summary.kind, values, f"{summary.missing:.0%}", summary.reason))
-        first, second, third, fourth, _ = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-        return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)
 
 
 class TrainingValues:
@@ -135,15 +89,16 @@ class TrainingValues:
             return False
         return pa.types.is_integer(self.column.type) or pc.all(pc.equal(self.known, pc.round(self.known))).as_py()
 
-    def summary(self, kind: str, reason: str) -> ColumnSummary:
-        """Returns what was inferred of the column, and why."""
-        taken, count, known = value_type(self.column.type), None, self.known
+    @property
+    def different(self) -> int | None:
+        """The number of different values, of numbers and dates in a sample; None for vectors and sets."""
+        taken, known = value_type(self.column.type), self.known
         if taken == "text":
-            count = len(self.counts[0])
-        elif taken not in ("vector", "set"):  # Arrow does not count these.
-            count = pc.count_distinct(known.take(np.arange(0, len(known), len(known) // _COUNTED + 1))).as_py()
-            count = count if count > 1 else pc.count_distinct(known).as_py()  # a rare value may be in no sample
-        return ColumnSummary(self.name, kind, reason, taken, count, float(self.is_missing.mean()))
+            return len(self.counts[0])
+        if taken in ("vector", "set"):  # Arrow does not count these.
+            return None
+        count = pc.count_distinct(known.take(np.arange(0, len(known), len(known) // _COUNTED + 1))).as_py()
+        return count if count > 1 else pc.count_distinct(known).as_py()  # a rare value may be in no sample
 
 
 def has_words(texts: pa.ChunkedArray, least: float = _WORDS) -> bool:
@@ -171,7 +126,12 @@ class Column(_serialization.Configurable, abc.ABC):
     Args:
       name: The name in the table, not empty.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
-      type: The type of its values in training, as of `ColumnSummary`, by which others are read; "" if it is unknown.
+      type: The type of its values in training, by which others are read: "number", "boolean", "text", "date", "vector"
+        or "set"; "" if it is unknown.
+      reason: Why it has this kind.
+      values: The number of different values in training, of numbers and dates in a sample of 65,536 rows; None for
+        vectors and sets.
+      missing: The fraction of missing values in training.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -185,6 +145,9 @@ class Column(_serialization.Configurable, abc.ABC):
     name: str
     has_missing: bool = False
     type: str = dataclasses.field(default="", compare=False)
+    reason: str = dataclasses.field(default="", compare=False)
+    values: int | None = dataclasses.field(default=None, compare=False)
+    missing: float = dataclasses.field(default=0.0, compare=False)
 
     kind: ClassVar[str]  # the name of the kind
     contains: ClassVar[str]  # what a table has in such a column, for messages
@@ -209,7 +172,7 @@ class Column(_serialization.Configurable, abc.ABC):
         _arguments.boolean("has_missing", self.has_missing)
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns why this kind is inferred from values of a type in `default_for`; "" if it is not.
 
         Of several kinds, the first in `KINDS` is taken.
@@ -301,6 +264,26 @@ class Column(_serialization.Configurable, abc.ABC):
         return f"{self.contains}; {self.missing_value!r} is missing"
 
 
+class Columns(tuple[Column, ...]):
+    """The columns of a table. Print them for a table of their kinds, and why they have these.
+
+    Example:
+      >>> from tfr_smooth.columns import Columns, Number
+      >>> print(Columns([Number(name="price", reason="numbers", values=70, missing=0.1)]))
+      column  kind    values  missing  reason
+      price   number      70      10%  numbers
+    """
+
+    def __str__(self) -> str:
+        """Returns the table, a line for each column."""
+        rows = [("column", "kind", "values", "missing", "reason")]
+        for column in self:
+            values = "" if column.values is None else f"{column.values:,}"
+            rows.append((printable(column.name), column.kind, values, f"{column.missing:.0%}", column.reason))
+        first, second, third, fourth, _ = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+        return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)
+
+
 def learn_column(
     name: str,
     values: Any,
@@ -309,7 +292,7 @@ def learn_column(
     max_categories: int = 100,
     kind: str | None = None,
     reason: str = "`kinds`",
-) -> tuple[Column, Any, ColumnSummary]:
+) -> tuple[Column, Any]:
     """Learns a column, in one pass: its kind, its raw values, and what the kind learns from the training rows.
 
     Args:
@@ -321,7 +304,7 @@ def learn_column(
       reason: What says the kind, if it is given.
 
     Returns:
-      The column, the raw values of all rows, and what was inferred.
+      The column, and the raw values of all rows.
 
     Raises:
       ValueError: If the values are not those of a kind, or none is known in the training rows. The message names the
@@ -341,7 +324,7 @@ def learn_column(
 
     if kind is None:
         option, given = None, training(values, None)
-        reasons = ((other, other.reason(given)) for other in KINDS.values() if taken in other.default_for)
+        reasons = ((other, other.reason_for(given)) for other in KINDS.values() if taken in other.default_for)
         cls, reason = next((other, why) for other, why in reasons if why)
     else:
         kind, _, option = str(kind).partition(":")
@@ -353,11 +336,11 @@ def learn_column(
                 f"{listed(others)} take: convert the column, or change its kind."
             )
         given = training(values, option)
-    summary, raw = given.summary(cls.kind, reason), cls.raw(where, values, option)
+    different, raw = given.different, cls.raw(where, values, option)
     given = given if raw is values else training(raw, option)
-    column = dataclasses.replace(cls.learn(given), type=taken)
-    rare = "" if column.has_values else "; no embedding, since each value is rare"
-    return column, raw, summary._replace(reason=reason + rare, missing=float(given.is_missing.mean()))
+    column, missing = cls.learn(given), float(given.is_missing.mean())
+    reason += "" if column.has_values else "; no embedding, since each value is rare"
+    return dataclasses.replace(column, type=taken, reason=reason, values=different, missing=missing), raw
 
 
 def raw_values(column: Column, values: Any) -> Any:

@@ -112,20 +112,17 @@ def learn_columns(
         texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
         if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
             matched.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
-    columns, raw, summaries = [], {}, []
+    columns, raw = [], {}
     for name, values in zip(table.column_names, table.columns, strict=True):
         kind, reason = given.get(name, matched.get(name)), "`kinds`" if name in given else "`matches`"
-        column, raw[name], summary = learn_column(
-            name, values, rows=rows, max_categories=most, kind=kind, reason=reason
-        )
+        column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=kind, reason=reason)
         columns.append(column)
-        summaries.append(summary)
         release()
     compared = []
     for pair in matches:
         compared.append(Match.of(pair, columns).learn(columns, raw, rows))
         release()
-    return {"columns": columns, "matches": compared, "encoders": encoders, "summaries": summaries}, raw
+    return {"columns": columns, "matches": compared, "encoders": encoders}, raw
 
 
 def checked_table(table: Any) -> pa.Table:

@@ -52,7 +52,7 @@ class Number(Column):
         object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns "numbers" unless these are ids."""
         return "" if values.are_ids else cls.contains
 

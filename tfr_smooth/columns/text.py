@@ -53,7 +53,7 @@ class Text(Coded):
     accepts = ("text",)
 
     @classmethod
-    def reason(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: TrainingValues) -> str:
         """Returns whether texts are many, of several words."""
         return "many texts of several words" if values.has_words and not values.is_category else ""
 

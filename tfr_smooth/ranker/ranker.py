@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, metrics
 from tfr_smooth._estimator import check_shared, fitting
-from tfr_smooth.columns import ColumnSummaries
+from tfr_smooth.columns import Columns
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.ranker.fitted import FittedRanker
 from tfr_smooth.ranker.plan import OF_SCORER, TrainingPlan
@@ -159,10 +159,10 @@ class Ranker(FittedRanker):
         return self._plan.loss
 
     @property
-    def columns_(self) -> ColumnSummaries:
-        """What `fit` inferred of each column of the table, and why: print it for a table."""
+    def columns_(self) -> Columns:
+        """The columns of the table, with what `fit` inferred of them, and why: print them for a table."""
         self._fitted()
-        return self.features_.summaries
+        return self.features_.columns
 
     @property
     def types_(self) -> dict[str, str]:
