@@ -3,13 +3,11 @@
 import decimal
 import functools
 import inspect
-import itertools
 import json
 import os
 import re
 import signal
 import sys
-import tempfile
 import textwrap
 import types
 
@@ -24,6 +22,7 @@ from tests import helpers
 from tests.recommendation.groups import likes
 from tfr_smooth import command_line, recommendation
 from tfr_smooth.data.reading import conversion, file_formats
+from tfr_smooth.ranker.training import RankerTraining
 
 COLUMNS = ["--query=search", "--label=click"]
 SMALL = ["--members=1", "--hidden=8", "--epochs=2", "--verbose=false", "--param", "alpha=5"]
@@ -89,21 +88,6 @@ def test_score_appends_the_scores_and_ranks_of_each_query(ending, model, folder,
     assert scored.sort_values(["search", "place"])["y"].tolist() == pytest.approx(ranked["score"].tolist(), abs=1e-5)
 
 
-def test_an_error_leaves_no_unfinished_output(model, folder, capsys, monkeypatch, tmp_path):
-    (tmp_path / "out.csv").write_text("before")
-    lines, calls = command_line._cells, itertools.count()
-
-    def failing(*arguments):
-        if next(calls) == 1:  # after the check of the types
-            raise OSError("disk")
-        return lines(*arguments)
-
-    monkeypatch.setattr(command_line, "_cells", failing)
-    status, _, errors = run(capsys, "score", model, folder / "new.jsonl", tmp_path / "out.csv")
-    assert status == 2 and errors.startswith("tfr-smooth: error: disk")
-    assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
-
-
 def test_evaluate_prints_the_table_of_the_method(model, folder, capsys):
     table = tfr_smooth.Ranker.load(model).evaluate(offers(40, 60), measures=["ndcg", "P_1"])
     arguments = ["evaluate", model, folder / "valid.parquet", "--measures=ndcg,P_1"]
@@ -137,7 +121,7 @@ ERRORS = {
     "score {model} {folder}/bad.jsonl {folder}/o.csv": "bad.jsonl:3: JSON parse error: ",
     "evaluate {model} {folder}/bad.csv": "bad.csv:3: Expected 4 columns, got 2",
     "export {model} folder --format=onx": "`format` must be one of 'saved_model', 'onnx', got 'onx'.",
-    "train {table} --label=click --model=m.keras": "--query must be the column of queries, got none.",
+    "train {table} --label=click --model=m.keras": "`qid`, `group` or `query` must define the queries, got none",
     "train {table} --query=search --label=clik --model=m.keras": "`label` must be one of .* Did you mean 'click'",
     "train {table} --query=search --label=shop --model=m.keras": "column 'shop' must be numbers or booleans, got",
     "train {table} --query=search --label=click --model={folder}/d.keras": "--model must be a file in a folder",
@@ -171,12 +155,7 @@ def bad_files(folder):
 
 @pytest.mark.parametrize("line", ERRORS)
 def test_errors_of_users_are_one_line(line, model, folder, bad_files, capsys, monkeypatch):
-
-    @functools.wraps(tfr_smooth.Ranker.fit)  # with its signature
-    def fit(self, *args, **kwargs):
-        pytest.fail("The training began before the error.")
-
-    monkeypatch.setattr(tfr_smooth.Ranker, "fit", fit)
+    monkeypatch.setattr(RankerTraining, "learn", lambda self: pytest.fail("The training began before the error."))
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     words = line.format(model=model, folder=folder, table=folder / "train.csv").split()
     status, out, errors = run(capsys, *words)
@@ -296,28 +275,29 @@ def test_recommenders_score_users_once_with_ranks_from_1(capsys, monkeypatch, tm
     assert lines[-2:] == ["20,21,-21,2", "20,22,-22,3"] and len(lines) == 1 + 3 + 3 + 3 + 2 + 2
 
 
-def test_a_terminated_score_leaves_nothing(model, folder, monkeypatch, tmp_path):
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    lines, calls = command_line._cells, itertools.count()
+@pytest.mark.parametrize("by_signal", [False, True])
+def test_an_unfinished_score_leaves_nothing_but_what_was_there(by_signal, model, folder, capsys, monkeypatch, tmp_path):
+    (tmp_path / "out.csv").write_text("before")
 
-    def interrupted(*arguments):
-        if next(calls) == 1:  # after the check of the types
-            assert [path.name[:11] for path in tmp_path.iterdir() if path.is_file()] == [".unfinished"]
+    def interrupted(*_):
+        assert sum(path.name.startswith(".unfinished") for path in tmp_path.iterdir()) == 1
+        if by_signal:
             os.kill(os.getpid(), signal.SIGTERM)
-        return lines(*arguments)
+        raise OSError("disk")
 
     monkeypatch.setattr(command_line, "_cells", interrupted)
-    arguments = ["score", str(model), str(folder / "new.jsonl"), str(tmp_path / "out.csv")]
-    monkeypatch.setattr(sys, "argv", ["tfr-smooth", *arguments])
+    monkeypatch.setattr(sys, "argv", ["tfr-smooth", "score", str(model), f"{folder}/new.jsonl", f"{tmp_path}/out.csv"])
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(SystemExit) as done:
-            command_line.main()
+        if by_signal:
+            with pytest.raises(SystemExit) as done:
+                command_line.main()
+            assert done.value.code == 143
+        else:
+            assert command_line.main() == 2 and capsys.readouterr().err.startswith("tfr-smooth: error: disk")
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert done.value.code == 143
-    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+    assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
 @pytest.mark.slow
@@ -326,11 +306,9 @@ def test_the_next_score_removes_what_a_killed_one_left(model, folder, tmp_path):
     out = tmp_path / "rows" / "out.csv"
     arguments = ["score", str(model), str(folder / "new.jsonl"), str(out)]
     killed = f"""
-        import itertools, os, signal
+        import os, signal
         from tfr_smooth import command_line
-        lines, calls = command_line._cells, itertools.count()
-        kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
-        command_line._cells = lambda *given: kill() if next(calls) == 1 else lines(*given)
+        command_line._cells = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         command_line.main({arguments!r})
     """
     done = helpers.run_python("-c", textwrap.dedent(killed), TMPDIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))

@@ -33,7 +33,6 @@ from pyarrow import parquet
 from tfr_smooth import Ranker, _arguments, _files, data, training
 from tfr_smooth.columns.kinds import check_names, listed, types_of_kinds
 from tfr_smooth.data.column_values import value_type
-from tfr_smooth.data.reading.conversion import BATCH_BYTES, by_size
 from tfr_smooth.data.reading.files import by_queries, files_of, raw_tables, read_table
 from tfr_smooth.data.reading.sources import ranking
 from tfr_smooth.data.reading.value_types import TYPES, Reading
@@ -56,7 +55,6 @@ _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple
 _NO_FLAGS = ("path", "by_query")
 _READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
-_ROLES = ("label", "weight", "propensity", "features")
 _USERS = 1 << 16  # for whom items are recommended at once
 
 
@@ -181,7 +179,7 @@ def _train(arguments: Sequence[str]) -> None:
         parts = _readers(cls)[0](*(read_table(path, reading) for path in paths), **ids)
         part, *validation = parts if len(paths) > 1 else [parts]
     else:
-        part, *validation = _ranked(cls, paths, fit, reading)
+        part, *validation = _rows(cls, paths, fit, reading)
     estimator.fit(part, validation=validation[0] if validation else None, **fit)
     estimator.save(model)
     print(f"Wrote {model}")
@@ -189,16 +187,13 @@ def _train(arguments: Sequence[str]) -> None:
         print(estimator.evaluate(validation[0]))
 
 
-def _ranked(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading) -> Iterator[pa.Table]:
-    """Yields the rows of the training files, mapped into memory, and of other ones, which are read by their types."""
+def _rows(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading) -> Iterator[pa.Table]:
+    """Yields the rows of the training files, and of other ones, which are read by their types."""
     columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()} | fit
     query = columns.get("query_id") or columns["query"]
-    if query is None:
-        raise ValueError("--query must be the column of queries, got none.")
     if "text" in columns:
         reading = _with_types(reading, dict.fromkeys((columns["query"], columns["text"]), "text"))
-    roles = {role: columns[role] for role in _ROLES if columns.get(role) is not None}
-    part = data.read_files(paths[0], query=query, **{"label": None, **roles}, **dataclasses.asdict(reading)).table
+    part = read_table(paths[0], reading, [query])
     yield part
     types = {field.name: value_type(field.type) for field in part.schema if field.name != query}
     reading = _with_types(reading, {name: kind for name, kind in types.items() if kind in TYPES})
@@ -233,8 +228,6 @@ def _score(arguments: Sequence[str]) -> None:
     if recommends:
         parts = _recommended(estimator, given, names, reading)
     else:
-        if out.suffix == ".csv":
-            _cells(first.slice(0, 0), reading)  # which checks the types
         parts = _scored(estimator, paths, names, reading, itertools.chain([first], rows))
     with _files.replacing(out) as unfinished:
         (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts, reading)
@@ -310,10 +303,9 @@ def _cells(table: pa.Table, reading: Reading) -> list[list[str | None]]:
 def _write_parquet(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
     with contextlib.ExitStack() as stack:
         writer = None
-        for some in by_size(parts, BATCH_BYTES, lambda part: part.nbytes):  # a row group
-            table = pa.concat_tables(some)
-            writer = writer or stack.enter_context(parquet.ParquetWriter(path, table.schema))
-            writer.write_table(table)
+        for part in parts:  # a row group
+            writer = writer or stack.enter_context(parquet.ParquetWriter(path, part.schema))
+            writer.write_table(part)
 
 
 def _evaluate(arguments: Sequence[str]) -> None:

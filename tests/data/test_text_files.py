@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import itertools
 
 import pyarrow as pa
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.data.readers import assert_refused
 from tfr_smooth.data import read_letor
 from tfr_smooth.data.reading import text_files
-from tfr_smooth.data.reading.text_files import digest, expand_paths, numbered_lines, state_of
+from tfr_smooth.data.reading.text_files import expand_paths, numbered_lines, state_of
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).encode()
 
@@ -138,16 +137,6 @@ def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
     (tmp_path / "a.txt").touch()
     monkeypatch.chdir(tmp_path)
     assert_refused(message, expand_paths, pattern)
-
-
-def test_the_digest_depends_on_content_and_order(tmp_path):
-    contents = {"a": b"12", "b": b"3", "c": b"1", "d": b"23", "e": b"12"}
-    paths = {name: str(tmp_path / name) for name in contents}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    found = {name: digest([paths[each] for each in name]) for name in ("a", "b", "ab", "ba", "cd", "eb")}
-    assert found["ab"] == found["eb"]
-    assert all(found[one] != found[other] for one, other in itertools.combinations(["a", "b", "ab", "ba", "cd"], 2))
 
 
 def test_the_state_of_a_file_is_its_absolute_path_size_and_modification_time(tmp_path, monkeypatch):

@@ -397,12 +397,12 @@ def test_labels_below_0_are_not_relevant():
         (
             {"q": {"a": 1.0}},
             {"q": {"a": 0.5}},
-            "`qrels` of query 'q' must be whole numbers up to 1023, got 0.5 for document 'a'.",
+            "`labels` of query 'q' must be whole numbers from 0 to 1023, got 0.5 for document 'a'.",
         ),
         (
             {"q": {"a": 1e300}},
             {"q": {"a": 1}},
-            "`queries` must have finite float32 scores, got others for query 'q'.",
+            "`scores` of query 'q' must be finite in float32, got 1e+300 for document 'a'.",
         ),
         ({1: {"a": 1.0}}, {1: {"a": 1}}, "`query_id` must be non-empty text without NUL, got 1."),
         ({"q": {"a": 1.0}}, {"q": {7: 1}}, "`doc_ids` of query 'q' must be non-empty text without NUL, got 7."),

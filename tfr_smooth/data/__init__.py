@@ -7,7 +7,7 @@ from tfr_smooth.data.reading.letor import LetorFormat, read_letor, read_split
 from tfr_smooth.data.reading.records import read_records, write_records
 from tfr_smooth.data.reading.sources import from_arrays, from_table
 from tfr_smooth.data.reading.synthetic import write_synthetic_letor
-from tfr_smooth.data.reading.text_files import digest, expand_paths
+from tfr_smooth.data.reading.text_files import expand_paths
 from tfr_smooth.data.roles import Roles
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Lists",
     "Roles",
     "Summary",
-    "digest",
     "draw_labels",
     "expand_paths",
     "from_arrays",

@@ -187,24 +187,17 @@ def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict
         raise ValueError(f"`queries` must be a run as returned by `read_run` with `qrels`, got {type(run).__name__}.")
     if not set(run) & set(qrels):
         raise ValueError(f"`qrels` must have labels for a query of the run, got queries {_few(qrels)} for {_few(run)}.")
-    for query_id, documents in qrels.items():
-        check_field("query_id", query_id, in_file=False)
-        for doc_id in (*documents, *run.get(query_id, ())):
-            check_field("doc_ids", doc_id, f" of query {query_id!r}", in_file=False)
-        for doc_id, label in documents.items():
-            if label != int(label) or label > _MAX_LABEL:
-                expected = f"of query {query_id!r} must be whole numbers up to {_MAX_LABEL}"
-                raise ValueError(f"`qrels` {expected}, got {label!r} for document {doc_id!r}.")
     # No measure distinguishes labels below 0 from 0, and pytrec_eval may never return if there are no others.
-    labels = {query: {doc: max(int(label), 0) for doc, label in docs.items()} for query, docs in qrels.items()}
-    scores = {}
-    for query_id in labels:
-        if query_id in run:
-            with np.errstate(over="ignore"):
-                scores[query_id] = {doc: float(np.float32(score)) for doc, score in run[query_id].items()}
-            if not all(map(math.isfinite, scores[query_id].values())):
-                raise ValueError(f"`queries` must have finite float32 scores, got others for query {query_id!r}.")
-    return scores, labels
+    judged = [
+        ScoredQuery(query_id, [*of_query], np.maximum([*of_query.values()], 0), np.zeros(len(of_query)))
+        for query_id, of_query in qrels.items()
+    ]
+    scored = [
+        ScoredQuery(query_id, [*run[query_id]], np.zeros(len(run[query_id])), np.array([*run[query_id].values()]))
+        for query_id in qrels
+        if run.get(query_id)
+    ]
+    return _from_queries(scored)[0], _from_queries(judged)[1]
 
 
 def _few(names: Iterable[str]) -> str:

@@ -121,11 +121,6 @@ def _check_names(names: list[str]) -> None:
     name, number = max(collections.Counter(names).items(), key=operator.itemgetter(1), default=("", 0))
     if number > 1:
         raise ValueError(f"`table` must have each column once, got {name!r} {number} times.")
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError:
-        name = next(name for name in names if name.encode(errors="replace").decode() != name)
-        raise ValueError(f"`table` must have names of columns that UTF-8 has, got {name!r}.") from None
 
 
 def checked(
@@ -150,7 +145,7 @@ def checked(
         if name is not None:
             columns[name] = _numbers(where(name), table[name], ">" if name == roles.propensity else ">=")
     if roles.position is not None:
-        columns[roles.position] = _positions(where(roles.position), table[roles.position])
+        columns[roles.position] = _numbers(where(roles.position), table[roles.position], whole=True)
     if roles.document_id is not None:
         columns[roles.document_id] = _document_ids(where(roles.document_id), table[roles.document_id])
     if stack:
@@ -289,8 +284,15 @@ def query_ids(where: Where, column: Any) -> Any:
     return column
 
 
-def _numbers(where: Where, column: Any, sign: str = "") -> Any:
-    """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
+def _numbers(where: Where, column: Any, sign: str = "", *, whole: bool = False) -> Any:
+    """Returns a column of finite numbers as float32, or of whole ones >= 0 as int32.
+
+    Args:
+      where: Describes the column, for messages.
+      column: The column.
+      sign: ">" or ">=" if the numbers must be above or at least 0.
+      whole: Whether they must be whole numbers >= 0.
+    """
     column = plain(where, column)
     given = value_type(column.type)
     if given in TEXTS:
@@ -299,26 +301,17 @@ def _numbers(where: Where, column: Any, sign: str = "") -> Any:
         raise ValueError(f"{where} must be numbers or booleans, got text such as {values}: {hint}.")
     if given not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
-    known = pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)
+    expected = "finite float32 numbers" + (f" {sign} 0" if sign else "")
+    known = pc.fill_null(column.cast(pa.float64() if whole else pa.float32(), safe=False), np.nan)
     good = pc.is_finite(known)
+    if whole:
+        most = np.iinfo(np.int32).max
+        expected, sign = f"whole numbers from 0 to {most}", ">="
+        good = pc.and_(pc.equal(known, pc.round(known)), pc.less_equal(known, most))
     if sign:
         good = pc.and_(good, (pc.greater if sign == ">" else pc.greater_equal)(known, 0.0))
-    refuse_where(pc.invert(good), where, "finite float32 numbers" + (f" {sign} 0" if sign else ""), column)
-    return known
-
-
-def _positions(where: Where, column: Any) -> Any:
-    """Returns a column of positions as int32."""
-    numbers = plain(where, column)
-    if value_type(numbers.type) not in NUMBERS:
-        raise ValueError(f"{where} must be numbers, got the type {numbers.type}.")
-    numbers = pc.fill_null(numbers.cast(pa.float64(), safe=False), np.nan)
-    most = np.iinfo(np.int32).max
-    good = pc.and_(
-        pc.equal(numbers, pc.round(numbers)), pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, most))
-    )
-    refuse_where(pc.invert(good), where, f"whole numbers from 0 to {most}", column)
-    return numbers.cast(pa.int32())
+    refuse_where(pc.invert(good), where, expected, column)
+    return known.cast(pa.int32()) if whole else known
 
 
 def _document_ids(where: Where, column: Any) -> Any:

@@ -41,6 +41,7 @@ _VALUE_LISTS = {
     "int64_list": (tf.int64, tf.train.Int64List),
     "float_list": (tf.float32, tf.train.FloatList),
 }
+_PROBLEMS = (ValueError, message.DecodeError, tf.errors.OpError)  # of a record
 # Names of functions in TensorFlow's messages.
 _NODE = re.compile(r"\{\{.*?\}\} ?| ?\[Op:\w+\].*", re.DOTALL)
 
@@ -216,9 +217,9 @@ def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Fea
     documents: list[Mapping[str, tf.train.Feature]] = []
     for number, record in enumerate(_read(path), 1):
         try:
-            context, examples = _decoded(kind, record)
-        except ValueError as error:
-            raise ValueError(f"{path}:record {number}: {error}") from None
+            context, *examples = _decoded(kind, record)
+        except _PROBLEMS as error:
+            raise ValueError(f"{path}:record {number}: {_message(error, kind)}") from None
         contexts.append(context)
         documents += examples
         if len(documents) >= _INFERRED_FROM:
@@ -228,21 +229,27 @@ def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Fea
     return _features(contexts), _features(documents)
 
 
-def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """Returns the features of the context and of each document, in Python."""
-    try:
-        if kind == "elwc":
-            elwc = elwc_message()[1].FromString(record)
-            context, *examples = map(tf.train.Example.FromString, [elwc.context, *elwc.examples])
-            return context.features.feature, [example.features.feature for example in examples]
-        sequence = tf.train.SequenceExample.FromString(record)
-    except message.DecodeError:
-        raise ValueError(f"must be a record of the kind {kind!r}.") from None
-    steps = sequence.feature_lists.feature_list
-    rows = range(max((len(values.feature) for values in steps.values()), default=0))
-    return sequence.context.feature, [
-        {name: values.feature[row] for name, values in steps.items() if row < len(values.feature)} for row in rows
-    ]
+def _serialized_examples(kind: str, record: bytes) -> tuple[bytes, list[bytes]]:
+    """Returns the context of a record and its documents, each as a serialized `tf.train.Example`."""
+    if kind == "elwc":
+        elwc = elwc_message()[1].FromString(record)
+        return elwc.context, [*elwc.examples]
+    sequence = tf.train.SequenceExample.FromString(record)
+    steps = {name: values.feature for name, values in sequence.feature_lists.feature_list.items() if values.feature}
+    sizes = sorted({len(values) for values in steps.values()})
+    if len(sizes) > 1:
+        name = next(name for name, values in steps.items() if len(values) == sizes[0])
+        raise ValueError(f"feature {name!r} must have {sizes[-1]} documents, got {sizes[0]}.")
+    documents = (dict(zip(steps, values, strict=True)) for values in zip(*steps.values(), strict=True))
+    examples = [tf.train.Features(feature=features) for features in (sequence.context.feature, *documents)]
+    context, *others = (tf.train.Example(features=features).SerializeToString() for features in examples)
+    return context, others
+
+
+def _decoded(kind: str, record: bytes) -> list[Mapping[str, tf.train.Feature]]:
+    """Returns the features of the context and of each document."""
+    context, documents = _serialized_examples(kind, record)
+    return [tf.train.Example.FromString(example).features.feature for example in (context, *documents)]
 
 
 def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
@@ -280,7 +287,9 @@ def _read(path: str) -> Iterator[bytes]:
         raise ValueError(f"{path}:record {number + 1}: {_message(error)}") from None
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, kind: str = "") -> str:
+    if isinstance(error, message.DecodeError):
+        return f"must be a record of the kind {kind!r}."
     return _NODE.sub("", error.message) if isinstance(error, tf.errors.OpError) else str(error)
 
 
@@ -302,13 +311,13 @@ class _Reader(NamedTuple):
             for records in by_size(_read(path), _BYTES_AT_ONCE, len):
                 try:
                     table, sizes = self._table(records, total)
-                except (ValueError, tf.errors.OpError):
+                except _PROBLEMS:
                     for place, record in enumerate(records, number):
                         try:
                             _decoded(self.kind, record)
                             self._table([record], 0)
-                        except (ValueError, tf.errors.OpError) as error:
-                            raise ValueError(f"{path}:record {place}: {_message(error)}") from None
+                        except _PROBLEMS as error:
+                            raise ValueError(f"{path}:record {place}: {_message(error, self.kind)}") from None
                     raise
                 ids = table[self.roles.query].take(pa.array(np.cumsum(sizes) - sizes)).to_pylist()
                 for place, query in enumerate(ids, number):
@@ -323,8 +332,10 @@ class _Reader(NamedTuple):
 
     def _table(self, records: list[bytes], before: int) -> tuple[pa.Table, np.ndarray]:
         """Returns the checked columns of records, and their numbers of documents."""
-        parse = self._parse_elwc if self.kind == "elwc" else self._parse_sequences
-        sizes, contexts, documents = parse(tf.constant(records))
+        parts = [_serialized_examples(self.kind, record) for record in records]
+        sizes = np.array([len(documents) for _, documents in parts])
+        contexts = _parsed([context for context, _ in parts], self.context)
+        documents = _parsed([document for _, documents in parts for document in documents], self.examples)
         if not sizes.all():
             raise ValueError("the list must have at least one document, got none.")
         parents = np.repeat(np.arange(len(records)), sizes)
@@ -337,36 +348,12 @@ class _Reader(NamedTuple):
         table = checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True)
         return table, sizes
 
-    def _parse_elwc(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
-        sizes, contexts, examples = decode_lists(records)
-        documents = tf.boolean_mask(examples, tf.sequence_mask(sizes, tf.shape(examples)[1]))
-        parsed = [
-            tf.io.parse_example(serialized, _ragged(features)) if features else {}
-            for serialized, features in ((contexts, self.context), (documents, self.examples))
-        ]
-        return sizes.numpy(), *({name: _flat(values) for name, values in part.items()} for part in parsed)
 
-    def _parse_sequences(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
-        contexts, steps, _ = tf.io.parse_sequence_example(records, _ragged(self.context), _ragged(self.examples))
-        lengths = {name: values.row_lengths().numpy() for name, values in steps.items()}
-        sizes = np.max([*lengths.values()], axis=0)
-        documents = {}
-        for name, values in steps.items():
-            if ((lengths[name] != sizes) & (lengths[name] != 0)).any():
-                raise ValueError(f"feature {name!r} must have {sizes.max()} documents, got {lengths[name].min()}.")
-            flat, counts = _flat(values.values)
-            documents[name] = flat, np.zeros(sizes.sum(), np.int64)
-            documents[name][1][np.repeat(lengths[name] > 0, sizes)] = counts
-        return sizes, {name: _flat(values) for name, values in contexts.items()}, documents
-
-
-def _ragged(features: Mapping[str, _Feature]) -> dict[str, tf.io.RaggedFeature]:
-    return {name: tf.io.RaggedFeature(feature.dtype) for name, feature in features.items()}
-
-
-def _flat(values: tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all values, and their number in each row."""
-    return values.flat_values.numpy(), values.row_lengths().numpy()
+def _parsed(examples: list[bytes], features: Mapping[str, _Feature]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Returns all values of each feature of serialized examples, and their number in each example."""
+    specs = {name: tf.io.RaggedFeature(feature.dtype) for name, feature in features.items()}
+    parsed = tf.io.parse_example(tf.constant(examples, tf.string), specs) if specs else {}
+    return {name: (values.flat_values.numpy(), values.row_lengths().numpy()) for name, values in parsed.items()}
 
 
 def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarray) -> pa.Array:

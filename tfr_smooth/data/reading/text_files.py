@@ -5,12 +5,11 @@ from __future__ import annotations
 import codecs
 import fnmatch
 import glob
-import hashlib
 import io
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -109,27 +108,3 @@ def state_of(path: str) -> list[Any]:
     filesystem, inside = file_system(path)
     info = filesystem.get_file_info(inside)
     return [path if "://" in path else os.path.abspath(path), info.size, info.mtime_ns]
-
-
-def digest(paths: Iterable[str]) -> str:
-    """Returns a hash of the contents of files.
-
-    Args:
-      paths: The files; their order matters.
-
-    Returns:
-      16 hexadecimal digits.
-
-    Example:
-      >>> from tfr_smooth import data
-      >>> data.digest([])
-      'e3b0c44298fc1c14'
-    """
-    checksum = hashlib.sha256()
-    for path in paths:
-        filesystem, inside = file_system(path)
-        with filesystem.open_input_stream(inside, compression=None) as file:
-            while chunk := file.read(1 << 20):
-                checksum.update(chunk)
-        checksum.update(b"end of a file")
-    return checksum.hexdigest()[:16]

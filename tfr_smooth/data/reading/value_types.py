@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import codecs
 import dataclasses
 import datetime
@@ -179,7 +180,8 @@ def parsed_dates(where: Where, texts: Any, date_format: str = "") -> Any:
         return read(known)
     except pa.ArrowInvalid:
         expected = f"dates as {date_format!r}" if date_format else _EXPECTED["date"]
-        row = _first(read, known)
+        # The first row with which the rows up to it cannot be read.
+        row = bisect.bisect_left(range(len(known)), True, key=lambda row: _fails(read, known[: row + 1]))
         refuse(where, expected, texts[row], row)
 
 
@@ -204,17 +206,13 @@ def iso_dates(texts: Any) -> Any:
     return pc.coalesce(zoned, without(texts, has_zone).cast(days))
 
 
-def _first(read: Callable[[Any], Any], values: Any) -> int:
-    """Returns the first row that cannot be read, by halves."""
-    first, count = 0, len(values)
-    while count > 1:
-        half = count // 2
-        try:
-            read(values[first : first + half])
-            first, count = first + half, count - half
-        except pa.ArrowInvalid:
-            count = half
-    return first
+def _fails(read: Callable[[Any], Any], values: Any) -> bool:
+    """Returns whether a value cannot be read."""
+    try:
+        read(values)
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def check_utf8(content: bytes, path: str, line: int = 1) -> None:
