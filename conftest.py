@@ -20,7 +20,9 @@ if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
 # KerasHub requires Keras 3 and Python 3.11.
 HAS_KERAS_HUB = importlib.util.find_spec("keras_hub") is not None and not HAS_TF_RANKING
-collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
+if not HAS_KERAS_HUB:
+    collect_ignore += ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
+    collect_ignore += ["tests/experiments/test_cross_validation.py", "tests/experiments/test_text_collections.py"]
 
 # Examples in docstrings that train or export for seconds, like tests marked slow.
 SLOW_EXAMPLES = {

@@ -74,13 +74,10 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, arc
     np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
     assert wrong_shapes.accepted(str(tmp_path / "export" / "1")) == []
     loaded = serving.load(path)
-    ranked, empty, part = loaded.rank(
-        [rows["query"].iloc[0]] * 3, documents=[rows["text"].tolist(), [], rows["text"].tolist()[:2]]
-    )
+    ranked = loaded.rank(rows["query"].iloc[0], documents=rows["text"].tolist())
     np.testing.assert_allclose([best.score for best in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
     assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
-    np.testing.assert_allclose([best.score for best in part], np.sort(ranker.predict(rows)[:2])[::-1], atol=1e-5)
-    assert empty == []
+    assert loaded.rank("lift", documents=[]) == []
     with pytest.raises(ValueError, match="`documents` must be text that UTF-8 has, got .* in row 1"):
         loaded.rank("lift", documents=["wing", "\ud800"])
 

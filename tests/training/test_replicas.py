@@ -7,7 +7,6 @@ import pytest
 from tests import helpers
 from tests.training import replicas
 
-# tests/models/test_feed_forward.py has fast tests of two replicas.
 pytestmark = pytest.mark.slow
 
 

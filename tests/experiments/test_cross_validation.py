@@ -8,7 +8,7 @@ import pytest
 import experiments
 from experiments import tables
 from experiments.cross_validation import MEASURES, CrossValidation, best_mix, mix
-from tests.text.conftest import made_up_table
+from tests.text.conftest import made_up_table, write_checkpoint
 from tfr_smooth import evaluation, losses, text
 
 
@@ -46,7 +46,8 @@ def test_the_best_mix_has_the_best_metric():
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory, checkpoint, table):
+def plan(tmp_path_factory):
+    checkpoint, table = write_checkpoint(tmp_path_factory.mktemp("bert")), made_up_table()
     options = {"query_length": 5, "length": 9, "epochs": 1, "batch_size": 4, "learning_rate": 1e-2, "verbose": False}
     return CrossValidation(
         "made up",
