@@ -1,7 +1,6 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
 import re
-import signal
 
 import pytest
 import tensorflow as tf
@@ -120,7 +119,7 @@ def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(f
         run(files, tmp_path)
 
 
-# `training.train`, which holds the lock of the folder and defers Ctrl-C.
+# `training.train`, which holds the lock of the folder.
 
 
 def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=None, verbose=False, **settings):
@@ -203,32 +202,3 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         path.touch()
     small_training(tmp_path)
     assert not any(path.exists() for path in left) and (tmp_path / "ckpt-2.index").exists()
-
-
-class CtrlC(tf.keras.callbacks.Callback):
-    """Presses Ctrl-C at the start of the second step, where TensorFlow may lose an exception."""
-
-    def __init__(self, times=1):
-        super().__init__()
-        self.times, self.steps = times, 0
-
-    def on_train_batch_begin(self, batch, logs=None):
-        for _ in range(self.times if batch == 1 else 0):
-            signal.raise_signal(signal.SIGINT)
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.steps += 1
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_ends_the_step_first_and_twice_ends_at_once(times):
-    handler, pressed = signal.getsignal(signal.SIGINT), CtrlC(times)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            small_training(callbacks=[pressed])
-        assert pressed.steps == 3 - times
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        assert len(small_training()["loss"]) == 2
-    finally:
-        signal.signal(signal.SIGINT, handler)

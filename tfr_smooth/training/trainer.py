@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -55,7 +53,6 @@ def train(
 
     Raises:
       ValueError: If the checkpoints are those of other settings or of more epochs, or another process trains there.
-      KeyboardInterrupt: After Ctrl-C, at the end of the step; a second Ctrl-C interrupts the step.
 
     Example:
       >>> import tensorflow as tf
@@ -72,7 +69,6 @@ def train(
     resumable, history, finished, start = None, {}, 0, time.monotonic()
     used = [*([] if validation is None else [validation]), *callbacks]
     with contextlib.ExitStack() as stack:
-        check = stack.enter_context(_deferred_interrupts())
         if checkpoint_dir is not None:
             if strategies.is_chief(model.distribute_strategy):
                 stack.enter_context(_files.locked(checkpoint_dir))
@@ -83,10 +79,6 @@ def train(
             raise ValueError(f"`epochs` must be >= the {finished} finished ones in {checkpoint_dir}, got {epochs}.")
         if not finished and prepare is not None:
             prepare()
-        check()
-        hooks = dict.fromkeys(("on_train_batch_end", "on_epoch_end"), lambda number, logs: check())
-        interrupts = tf.keras.callbacks.LambdaCallback(**hooks)
-        interrupts._supports_tf_logs = True  # Else Keras 2 waits for the logs of each step.
         if finished < epochs and not (validation is not None and validation.stopped):
             if steps_per_epoch is None:  # Keras does not know the size of all datasets.
                 stack.enter_context(warnings.catch_warnings())
@@ -98,7 +90,7 @@ def train(
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
                 verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
-                callbacks=[*used, interrupts],
+                callbacks=used,
             ).history
     if resumable is not None:
         history = resumable.history
@@ -110,30 +102,3 @@ def train(
         resumed = f" after {finished} finished epochs in {checkpoint_dir}" if finished else ""
         print(f"{line}; the training took {time.monotonic() - start:.0f} s{resumed}", flush=True)
     return dict(history)
-
-
-@contextlib.contextmanager
-def _deferred_interrupts() -> Iterator[Callable[[], None]]:
-    """Yields a function that raises `KeyboardInterrupt` after Ctrl-C; a second Ctrl-C takes effect at once.
-
-    Raised by the handler of the signal, TensorFlow loses some of them, where it ignores errors: 1 of 47 in a test.
-    """
-    previous, pressed = signal.getsignal(signal.SIGINT), threading.Event()
-    if threading.current_thread() is not threading.main_thread() or not callable(previous):
-        yield lambda: None
-        return
-
-    def handle(number: int, frame: Any) -> None:
-        pressed.set()
-        signal.signal(signal.SIGINT, previous)
-
-    def check() -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield check
-        check()
-    finally:
-        signal.signal(signal.SIGINT, previous)
