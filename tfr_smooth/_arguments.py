@@ -136,23 +136,17 @@ def boolean(name: str, value: Any) -> bool:
     return value
 
 
-def choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Returns `value` if it is one of `choices`; otherwise, the error suggests similar ones."""
-    if not isinstance(value, str) or value not in choices:
-        expected = ", ".join(map(repr, choices))
-        raise ValueError(f"`{name}` must be one of {expected}, got {value!r}.{hint(value, choices)}")
-    return value
-
-
-def name(argument: str, value: Any, names: Iterable[str]) -> str:
-    """Returns `value` if it is one of `names`; otherwise, the error lists similar names first."""
-    names = list(names)
-    if value in names:
+def choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Returns `value` if it is one of `choices`; otherwise, the error suggests similar ones, and lists these first."""
+    choices = list(choices)
+    if isinstance(value, str) and value in choices:
         return value
-    listed = [*dict.fromkeys([*_similar(value, names), *names])][:_MOST_LISTED]
-    more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
-    expected = ", ".join(map(repr, listed)) + more
-    raise ValueError(f"`{argument}` must be one of {expected}, got {value!r}.{hint(value, names)}")
+    more = ""
+    if len(choices) > _MOST_LISTED:
+        more = f" and {len(choices) - _MOST_LISTED} others"
+        choices = [*dict.fromkeys([*_similar(value, choices), *choices])]
+    expected = ", ".join(map(repr, choices[:_MOST_LISTED])) + more
+    raise ValueError(f"`{name}` must be one of {expected}, got {value!r}.{hint(value, choices)}")
 
 
 def hint(value: Any, names: Iterable[str]) -> str:

@@ -181,7 +181,7 @@ def loss_of(
       optional: Whether the loss may be None.
     """
     if isinstance(loss, str):
-        known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
+        known = losses.hyperparameters(_arguments.choice("loss", loss, losses.NAMES))
         for name in options:
             if name not in known:
                 expected = f"an argument of {owner} or a hyperparameter of {loss}, such as {', '.join(known)}"

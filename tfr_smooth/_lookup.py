@@ -82,7 +82,7 @@ def get(
         name = name.removeprefix(f"{_serialization.PACKAGE}>")
         # TF-Ranking's names of losses end in "_loss".
         name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
-        make = by_class[name] if name in by_class else classes[_arguments.name(argument, name, classes)]
+        make = by_class[name] if name in by_class else classes[_arguments.choice(argument, name, classes)]
         return make(**arguments)
     if arguments:
         got = f"{sorted(arguments)} for {identifier!r}"

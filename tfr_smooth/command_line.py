@@ -267,7 +267,7 @@ def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], re
     """Yields users with their items, scores and ranks."""
     name, options = given["user"], _taken(given, estimator.recommend)
     table = read_table(given["table"], reading)
-    users = pc.unique(table[_arguments.name("--user", name, table.column_names)])
+    users = pc.unique(table[_arguments.choice("--user", name, table.column_names)])
     for start in range(0, len(users), _USERS):
         some = users.slice(start, _USERS)
         top = estimator.recommend(some.to_pylist(), **options)

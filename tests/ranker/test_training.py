@@ -8,6 +8,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, data, losses, metrics
 from tfr_smooth.ranker import plan, training
+from tfr_smooth.training.validation import Evaluation
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [8], "verbose": False}
 ROLES = {"label": "label", "query": "query"}
@@ -56,7 +57,6 @@ def test_a_fifth_of_the_queries_but_at_most_500_are_held_out(queries, held):
     rest, told = parts
     assert len(rest) == queries - held and not {*rest} & {*told}
     assert 0.3 * held < len(told) < 0.7 * held and not (told % 2).any()
-    assert training.is_repeated(lists, rest) is (held / queries > 0.05)
     np.testing.assert_array_equal(told, training.hold_out(lists, seed=1)[1])
 
 
@@ -147,7 +147,7 @@ def test_the_metric_by_batch_is_that_of_its_lists():
     frame = table(64)
     ranker = tfr_smooth.Ranker(**QUICK, epochs=2).fit(frame, **ROLES, validation=frame)
     lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
-    evaluation = plan.Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
+    evaluation = Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
     batches = ranker.features_.batches(lists, training.group_size(lists, 32))
     alone, _ = evaluation.run(batches, False)  # is traced without the metric by batch
     means, by_batch = evaluation.run(batches, False, metrics.NDCGMetric(gain="linear"))

@@ -44,6 +44,7 @@ class Date(Column):
 
     kind = "date"
     contains = "dates"
+    raw_values = "seconds since 1970-01-01 UTC"
     default_for = ("date", "text")
     accepts = ("date", "text")
     dtype = tf.int64
@@ -101,11 +102,6 @@ class Date(Column):
         missing = tf.equal(values, tf.constant(self.missing_value, values.dtype))
         days = tf.cast(values, tf.float64) / _SECONDS_PER_DAY - tf.constant(self.fill, tf.float64)
         return tf.cast(tf.where(missing, tf.constant(np.nan, tf.float64), days), tf.float32)
-
-    @property
-    def description(self) -> str:
-        """The raw values, for a model card."""
-        return f"seconds since 1970-01-01 UTC; {self.missing_value} is missing"
 
 
 def are_dates(texts: pa.ChunkedArray) -> bool:

@@ -39,6 +39,7 @@ class Id(Coded):
 
     kind = "id"
     contains = "text or integers"
+    raw_values = "ids"
     default_for = ("text", "number")
     accepts = ("text", "number")
 
@@ -66,8 +67,3 @@ class Id(Coded):
             expected = f"ids, which {values.type} has only up to {most:.0f}: pass integers or text"
             refuse_where(pc.greater(pc.abs(numbers), most), where, expected, values)
         return super().raw(where, values, option)
-
-    @property
-    def description(self) -> str:
-        """The raw values, for a model card."""
-        return "ids; '' is missing"

@@ -151,6 +151,7 @@ class Column(_serialization.Configurable, abc.ABC):
 
     kind: ClassVar[str]  # the name of the kind
     contains: ClassVar[str]  # what a table has in such a column, for messages
+    raw_values: ClassVar[str] = ""  # what a model takes, for a model card; "" for what the table has
     default_for: ClassVar[tuple[str, ...]] = ()  # the types of values, as of `value_type`, from which it is inferred
     accepts: ClassVar[tuple[str, ...]]  # the types of values that it takes
     dtype: ClassVar[tf.DType] = tf.string
@@ -261,7 +262,7 @@ class Column(_serialization.Configurable, abc.ABC):
     @property
     def description(self) -> str:
         """The raw values, for a model card."""
-        return f"{self.contains}; {self.missing_value!r} is missing"
+        return f"{self.raw_values or self.contains}; {self.missing_value!r} is missing"
 
 
 class Columns(tuple[Column, ...]):

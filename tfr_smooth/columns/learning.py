@@ -104,7 +104,7 @@ def learn_columns(
     """
     most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
     matched: dict[str, str] = {}
-    given = {_arguments.name("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
+    given = {_arguments.choice("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
     for name, kind in given.items():
         if isinstance(kind, tf.keras.layers.Layer):
             encoders[name], given[name] = kind, f"encoded:{kind.width}"

@@ -102,6 +102,7 @@ class Boolean(Number):
 
     kind = "boolean"
     contains = "booleans"
+    raw_values = "0, 1"
     default_for = ("boolean",)
 
     @classmethod
@@ -116,11 +117,6 @@ class Boolean(Number):
             good = pc.is_in(pc.cast(values, pa.float64(), safe=False), pa.array([0.0, 1.0, np.nan, None]))
             refuse_where(pc.invert(good), where, cls.contains, values)
         return values
-
-    @property
-    def description(self) -> str:
-        """The raw values, for a model card."""
-        return "0, 1; nan is missing"
 
 
 def mean_of(values: TrainingValues) -> float:

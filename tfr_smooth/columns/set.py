@@ -101,9 +101,15 @@ def split_sets(texts: pa.ChunkedArray, separator: str) -> tuple[Any, Any]:
 
 
 def _joined(where: Where, values: Any, separator: str) -> Any:
-    """Returns lists, of known values without the separator, as texts."""
+    """Returns lists, of known text or whole numbers without the separator, as texts."""
     values = values.cast(pa.large_list(values.type.value_type))
-    texts = value_texts(where, values)
+    parts = pc.list_flatten(values)
+    if pa.types.is_floating(parts.type) and pc.any(pc.not_equal(parts, pc.round(parts))).as_py():
+        lengths = pc.list_value_length(values)
+        other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
+        row = max(pc.index(other, True).as_py(), 0)
+        refuse(where, "vectors of one length, or lists of text or integers", values[row], row)
+    texts = id_text(where, parts)
     wrong = pc.fill_null(pc.match_substring(texts, separator), True)
     if (place := pc.index(wrong, True).as_py()) >= 0:
         row = pc.list_parent_indices(values)[place].as_py()
@@ -113,15 +119,3 @@ def _joined(where: Where, values: Any, separator: str) -> Any:
     lists = pa.LargeListArray.from_arrays(offsets, texts)
     joined = pc.binary_join(lists, pa.scalar(separator, pa.large_string()))
     return without(joined, pc.is_null(values))
-
-
-def value_texts(where: Where, lists: Any) -> Any:
-    """Returns the values of lists as text, which must be whole numbers if they are floats."""
-    values = pc.list_flatten(lists)
-    if pa.types.is_floating(values.type):
-        lengths = pc.list_value_length(lists)
-        if pc.any(pc.not_equal(values, pc.round(values))).as_py():
-            other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
-            row = max(pc.index(other, True).as_py(), 0)
-            refuse(where, "vectors of one length, or lists of text or integers", lists[row], row)
-    return id_text(where, values)

@@ -202,7 +202,7 @@ class Lists:
           A function of rows.
         """
         if name not in self._readers:
-            name = _arguments.name("name", name, self.source.column_names)
+            name = _arguments.choice("name", name, self.source.column_names)
             self._readers[name] = ColumnValues(self.source[name], is_position=name == self.roles.position)
         return self._readers[name]
 

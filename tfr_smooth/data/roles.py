@@ -97,7 +97,7 @@ class Roles:
 
         def checked(role: str, name: Any) -> str:
             name = str(name)
-            return name if name in known else _arguments.name(role, name, names)
+            return name if name in known else _arguments.choice(role, name, names)
 
         is_one = isinstance(label, str) or not isinstance(label, Iterable) or str(label) in known
         labels = () if label is None else (label,) if is_one else tuple(label)

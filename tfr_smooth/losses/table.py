@@ -152,7 +152,7 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.losses.hyperparameters("neuralsort_mrr")
       {'temperature': 1.0, 'topn': None}
     """
-    if _arguments.name("name", name, names()) in _lookup.COMBINATIONS:
+    if _arguments.choice("name", name, names()) in _lookup.COMBINATIONS:
         return _lookup.COMBINATIONS[name].hyperparameters
     parameters = inspect.signature(makers()[name]).parameters.values()
     return {

@@ -174,4 +174,4 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.metrics.hyperparameters("err")
       {'topn': None, 'max_grade': 4.0}
     """
-    return _PARTS[_arguments.name("name", name, NAMES)].hyperparameters
+    return _PARTS[_arguments.choice("name", name, NAMES)].hyperparameters

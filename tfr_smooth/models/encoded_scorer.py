@@ -71,6 +71,10 @@ class EncodedScorer(FeatureScorer):
         self.build_network(width)
         self.built = True
 
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**self._config, "name": self.name}
+
     def adapt(self, dataset: Iterable[Any]) -> None:
         """Computes the statistics of `normalization="standardize"` or "quantiles" from a training set.
 

@@ -205,10 +205,6 @@ class FeedForwardScorer(EncodedScorer):
             y_pred = tf.where(y_pred[0] > PADDING_SCORE, tf.reduce_mean(y_pred, axis=0), PADDING_SCORE)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**self._config, "name": self.name}
-
 
 def checked_arguments(**arguments: Any) -> dict[str, Any]:
     """Returns arguments of `FeedForwardScorer`, checked without TensorFlow."""

@@ -87,5 +87,4 @@ class NetworkScorer(EncodedScorer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        network = tf.keras.utils.serialize_keras_object(self.network)
-        return {**self._config, "network": network, "name": self.name}
+        return {**super().get_config(), "network": tf.keras.utils.serialize_keras_object(self.network)}

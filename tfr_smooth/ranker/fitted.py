@@ -273,13 +273,9 @@ class FittedRanker(Estimator):
         self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, needs: Sequence[str] = ()
     ) -> data.Lists:
         """Returns the documents with the needed roles; those that score whole lists need the queries."""
-        given, X = {"y": y, "qid": qid, "group": group}, self._table(X)
-        return self._schema.read(X, given, self.features_, needs=needs, of_lists=self._scores_lists)
-
-    def _table(self, X: Any) -> Any:
-        """Returns the table of files, read by the types of the training, and others as they are."""
         self._fitted()
-        return of_files(X, self.features_.types, [self._schema.query])
+        given, X = {"y": y, "qid": qid, "group": group}, of_files(X, self.features_.types, [self._schema.query])
+        return self._schema.read(X, given, self.features_, needs=needs, of_lists=self._scores_lists)
 
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""

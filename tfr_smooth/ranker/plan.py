@@ -19,7 +19,7 @@ from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.trainer import train
-from tfr_smooth.training.validation import Evaluation, ExactValidation
+from tfr_smooth.training.validation import ExactValidation
 
 OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # Validation queries of two tables with ids prefer lower rates for embeddings.
@@ -192,7 +192,7 @@ class TrainingPlan:
             if [w.shape for w in model.get_weights()] != [w.shape for w in initial_weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
             model.set_weights(initial_weights)
-        validation = None if valid is None else self._validation(model, valid, further_metrics, folder)
+        validation = None if valid is None else self._validation(valid, further_metrics, folder)
         history = train(
             model,
             dataset_fn,
@@ -211,22 +211,19 @@ class TrainingPlan:
 
     def _validation(
         self,
-        model: EncodedScorer,
         valid: tf.data.Dataset,
         further_metrics: Sequence[tf.keras.metrics.Metric],
         folder: Path | None,
     ) -> ExactValidation:
         """Returns the validation that selects the epoch."""
         own, select_by = self._make_metrics(), self._params["select_by"]
-        metric = own[0 if select_by in ("ndcg", "last") else -1]
-        evaluation = Evaluation(model, [*own, *self.of_all_labels(further_metrics)])
-        file = None if folder is None else folder / "best.keras"
-        options: dict[str, Any] = {"path": file, "patience": self._params["patience"]}
-        if select_by != "last":
-            return SelectedEpoch(valid, type(metric).from_config(metric.get_config()), evaluation, **options)
-        validation = ExactValidation(valid, evaluation.metrics, monitor=metric.name, mode="last", **options)
-        validation.evaluation = evaluation
-        return validation
+        monitor = own[0 if select_by in ("ndcg", "last") else -1].name
+        options: dict[str, Any] = {"monitor": monitor, "patience": self._params["patience"]}
+        options["path"] = None if folder is None else folder / "best.keras"
+        made = [*own, *self.of_all_labels(further_metrics)]
+        if select_by == "last":
+            return ExactValidation(valid, made, mode="last", **options)
+        return SelectedEpoch(valid, made, **options)
 
 
 class SelectedEpoch(ExactValidation):
@@ -238,8 +235,8 @@ class SelectedEpoch(ExactValidation):
 
     Args:
       dataset: The validation queries, in batches of about the same number of queries.
-      metric: The metric that selects, another object than those of `evaluation`.
-      evaluation: The metrics.
+      metrics: The metrics.
+      monitor: The name of the one that selects.
       **options: Options of `ExactValidation`.
 
     Attributes:
@@ -249,11 +246,11 @@ class SelectedEpoch(ExactValidation):
     _of_state = (*ExactValidation._of_state, "by_batch")
 
     def __init__(
-        self, dataset: tf.data.Dataset, metric: tf.keras.metrics.Metric, evaluation: Evaluation, **options: Any
+        self, dataset: tf.data.Dataset, metrics: Sequence[tf.keras.metrics.Metric], *, monitor: str, **options: Any
     ) -> None:
-        super().__init__(dataset, evaluation.metrics, monitor=metric.name, **options)
-        self.evaluation = evaluation
-        self._metric = metric
+        super().__init__(dataset, metrics, monitor=monitor, **options)
+        metric = next(metric for metric in metrics if metric.name == monitor)
+        self._metric = type(metric).from_config(metric.get_config())  # has the values by batch
         self.by_batch: list[list[float]] = []
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:

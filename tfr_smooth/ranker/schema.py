@@ -39,7 +39,7 @@ class Schema(_serialization.Configurable):
         """
         roles, query_features = lists.roles, list(map(str, query_features))
         for name in query_features:
-            _arguments.name("query_features", name, () if lists.is_dense else roles.features)
+            _arguments.choice("query_features", name, () if lists.is_dense else roles.features)
             check_constant(lists, lists.source[name], "`query_features`", f"{name!r}, which varies in the query of")
         named = {role for role in ("query", "label") if names is None or names[role] is not None}
         label: Any = roles.labels[0] if "label" in named else None

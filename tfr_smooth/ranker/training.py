@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # tuned: so many queries have a small standard error, and the second training has the others, too.
 _FRACTION, _MOST, _LEAST = 0.2, 500, 30
 _GROUPS = 50  # of validation queries, whose means are compared
-_ENOUGH = 0.95  # of the queries: a training with so many need not be repeated with all of them
+_ENOUGH = 0.95  # of the queries: a training with so many is not repeated with all of them
 # The training that tells which columns are of no use: one query in this number is held out, at least and at most so
 # many queries, and one epoch is trained for this number of those of the ranker. Not tuned: limits of time.
 _ONE_IN = 5
@@ -97,16 +97,18 @@ class RankerTraining:
         X = of_files(X, types_of_kinds(p["kinds"] or {}) if first is None else first.types_, [names["query"]])
         documents = self.documents = read_training(X, arrays, self.plan.loss_of_one_label, features=features, **names)
         fraction = 0.0 if validation is not None else p["validation_fraction"]
-        self.queries, self.held_out = _split_queries(documents, fraction, p["seed"])
+        self.queries, self.held_out = np.arange(len(documents)), None
+        if fraction:
+            if len(documents) < 2:
+                raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
+            self.queries, self.held_out = documents.split_queries(fraction, seed=p["seed"])
         if first is None:
             self.schema = Schema.of(documents, None if isinstance(X, Lists) else names, query_features)
         else:
             self.schema = first._schema
         self.plan = self.plan.of_data(self.schema.label_weights, len(self.queries))
-        may_choose = validation is None and self.held_out is None and first is None
-        found = None
-        if may_choose and p["epochs"] is None and p["select_by"] != "last":
-            found = hold_out(documents, p["seed"])
+        may_choose = validation is None and self.held_out is None and first is None and p["select_by"] != "last"
+        found = hold_out(documents, p["seed"]) if may_choose and p["epochs"] is None else None
         self.chooses_epochs = found is not None
         self.queries, self.held_out = found or (self.queries, self.held_out)
 
@@ -171,7 +173,7 @@ class RankerTraining:
             self.settings["init_model"] = digest(weights)
         if self.valid is not None:  # Without weights of documents, but with those of clicks.
             valid = self.layer.batches(self.valid.without("weight"), group_size(self.valid, self.params["batch_size"]))
-        again = self.chooses_epochs and is_repeated(self.documents, self.queries)
+        again = self.chooses_epochs and len(self.queries) < _ENOUGH * len(self.documents)
         lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
         folder = os.path.join(self.checkpoint_dir, "held_out") if again and self.checkpoint_dir else self.checkpoint_dir
         trained = self._train_on(lists, folder, valid=valid, initial_weights=weights)
@@ -199,15 +201,6 @@ class RankerTraining:
         return plan.run(layer, epochs, one_epoch, **given, **options)
 
 
-def _split_queries(lists: Lists, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Returns the indices of the training queries, and of the held-out ones; None for a fraction of 0."""
-    if not fraction:
-        return np.arange(len(lists)), None
-    if len(lists) < 2:
-        raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
-    return lists.split_queries(fraction, seed=seed)
-
-
 def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Holds out a fifth of the queries, but at most 500.
 
@@ -224,11 +217,6 @@ def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
     held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
     return (rest, held) if len(held) >= _LEAST else None
-
-
-def is_repeated(lists: Lists, queries: np.ndarray) -> bool:
-    """Returns whether a training with these queries must be repeated with all."""
-    return len(queries) < _ENOUGH * len(lists)
 
 
 def group_size(lists: Lists, batch_size: int) -> int:

@@ -69,7 +69,7 @@ class FitData:
                 raise ValueError(f"`{what}` must be a table as in the first `fit`, got None.")
         names = [column.name for table in self.tables.values() for column in table.columns]
         for name in kinds:
-            _arguments.name("kinds", name, names)
+            _arguments.choice("kinds", name, names)
         self.ids = ids["users"], ids["items"]
 
     def number(self) -> None:

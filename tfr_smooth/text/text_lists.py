@@ -45,11 +45,11 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     source = checks.as_arrow(table_of(table, columns))
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
-        _arguments.name(role, columns[role], source.column_names)
+        _arguments.choice(role, columns[role], source.column_names)
     if query_id is None or (query_id not in source.column_names and not labeled):
         query_id = query
     else:
-        _arguments.name("query_id", query_id, source.column_names)
+        _arguments.choice("query_id", query_id, source.column_names)
     roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
     for name in dict.fromkeys((query, text)):
         texts = _texts(checks.Where(f"column {name!r}"), source[name])

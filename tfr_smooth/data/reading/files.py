@@ -100,7 +100,7 @@ def read_files(
     reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
     source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
     for name in reading.types:
-        _arguments.name("types", name, source.types)
+        _arguments.choice("types", name, source.types)
     files, chosen = source.files, source.roles
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     kind = [files.format.default_extname, source.is_csv and files.format.parse_options.delimiter]

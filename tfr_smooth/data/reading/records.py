@@ -165,7 +165,7 @@ def read_records(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
-    query = _RECORD if query is None else _arguments.name("query", query, context)
+    query = _RECORD if query is None else _arguments.choice("query", query, context)
     chosen = Roles.of(names, query=query, **roles)
     scalars = set(chosen.columns) - (set() if stack else set(chosen.features))
 
@@ -417,7 +417,7 @@ def write_records(lists: Lists, path: str | os.PathLike[str], *, context_feature
       [0.5, nan, 2.0]
     """
     for name in context_features:
-        _arguments.name("context_features", name, lists.roles.columns)
+        _arguments.choice("context_features", name, lists.roles.columns)
     target = Path(path)
     with (
         _files.replacing(target) as temporary,

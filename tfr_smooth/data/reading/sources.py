@@ -379,7 +379,7 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, Any]:
       name: The name of the column, the argument `by`.
     """
     table = X.source if isinstance(X, Lists) else as_table(X)
-    column = checks.plain(checks.Where("`by`"), table[_arguments.name("by", name, table.column_names)])
+    column = checks.plain(checks.Where("`by`"), table[_arguments.choice("by", name, table.column_names)])
     check_constant(lists, column, "`by`", f"{name!r}, which varies in the query of")
     values = column.take(pa.array(lists.rows[lists.starts[:-1]])).to_pylist()
     return dict(zip(map(str, lists.query_ids.to_pylist()), values, strict=True))
