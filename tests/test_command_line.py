@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import textwrap
 import types
 
 import numpy as np
@@ -243,11 +242,10 @@ def test_flags_say_how_values_are_written(folder, capsys, tmp_path):
     assert all(new.startswith(f"{old};") for old, new in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("role", ["weight", pytest.param("propensity", marks=pytest.mark.slow)])
-def test_weights_of_the_training_are_needed_nowhere_else(role, folder, capsys, tmp_path):
+def test_weights_of_the_training_are_needed_nowhere_else(folder, capsys, tmp_path):
     path = tmp_path / "weighted.keras"
     offers(0, 40).assign(trust=0.5).to_csv(tmp_path / "train.csv", index=False)
-    flags = [f"--{role}=trust", f"--validation={folder / 'valid.parquet'}", f"--model={path}"]
+    flags = ["--weight=trust", f"--validation={folder / 'valid.parquet'}", f"--model={path}"]
     status, out, errors = run(capsys, "train", tmp_path / "train.csv", *COLUMNS, *SMALL, *flags)
     assert status == 0 and "ndcg " in out, errors
     assert run(capsys, "evaluate", path, folder / "valid.parquet")[0] == 0
@@ -298,24 +296,6 @@ def test_an_unfinished_score_leaves_nothing_but_what_was_there(by_signal, model,
     finally:
         signal.signal(signal.SIGTERM, before)
     assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
-
-
-@pytest.mark.slow
-def test_the_next_score_removes_what_a_killed_one_left(model, folder, tmp_path):
-    (tmp_path / "rows").mkdir()
-    out = tmp_path / "rows" / "out.csv"
-    arguments = ["score", str(model), str(folder / "new.jsonl"), str(out)]
-    killed = f"""
-        import os, signal
-        from tfr_smooth import command_line
-        command_line._cells = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-        command_line.main({arguments!r})
-    """
-    done = helpers.run_python("-c", textwrap.dedent(killed), TMPDIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [path.name[:11] for path in out.parent.iterdir()] == [".unfinished"] and not [*tmp_path.rglob("*.arrow")]
-    assert command_line.main(arguments) == 0
-    assert [*out.parent.iterdir()] == [out]
 
 
 @pytest.mark.parametrize("estimator", [tfr_smooth.Ranker, recommendation.Recommender])

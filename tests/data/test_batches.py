@@ -1,7 +1,6 @@
 """The order of queries in the batches of `Lists`: epochs, seeds, lists of similar length."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import tensorflow as tf
 
 from tests.data.readers import flat, order
 from tfr_smooth.data import from_arrays
-from tfr_smooth.data.batches import prefetched, share_by_data
 
 BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
 
@@ -96,42 +94,9 @@ def test_an_endless_dataset_has_infinite_cardinality():
     assert [sorted(epoch) for epoch in order(dataset.take(5))] == [list(range(20))] * 5
 
 
-def test_numpy_integers_are_integers():
-    dataset = LISTS.batches(np.int64(20), list_size=np.int32(5), shuffle=True, seed=np.int64(1))
-    assert sorted(flat(dataset)) == list(range(20))
-
-
 def test_autotuning_is_off_and_workers_shard_by_data():
     chosen = LISTS.batches(4).options()
     assert chosen.autotune.enabled is False
-    assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
-
-
-def test_the_buffer_of_batches_has_a_fixed_size():
-    """AUTOTUNE would keep its initial size, since autotuning is off. The source records how many elements were read."""
-    read = []
-
-    def source():
-        for i in range(100):
-            read.append(i)
-            yield i
-
-    dataset = prefetched(tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([], tf.int32)))
-    iterator = iter(dataset)
-    next(iterator)
-    deadline = time.time() + 30
-    while len(read) < 3 and time.time() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.1)
-    assert len(read) == 3  # the requested element and two prefetched ones
-
-
-def test_share_by_data_changes_no_other_option():
-    mine = tf.data.Options()
-    mine.autotune.enabled = True
-    mine.deterministic = False
-    chosen = share_by_data(tf.data.Dataset.range(3).with_options(mine)).options()
-    assert chosen.autotune.enabled is True and chosen.deterministic is False
     assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
 
 
@@ -194,9 +159,3 @@ def test_the_dropped_remainder_is_not_only_the_longest_lists():
     assert list(map(len, batches)) == [16] * 31
     dropped = sorted(set(range(500)) - set(sum(batches, [])))
     assert len(dropped) == 4 and LENGTHS[dropped].min() < np.median(LENGTHS)
-
-
-def test_fewer_queries_than_a_batch_yield_one_batch_or_none():
-    for drop_remainder, expected in ((False, [20]), (True, [])):
-        dataset = LISTS.batches(21, group_by_length=True, shuffle=True, seed=1, drop_remainder=drop_remainder)
-        assert [len(batch) for batch in order(dataset)] == expected

@@ -107,24 +107,6 @@ def test_labels_may_be_fractions(tmp_path):
     assert read(path)["a"][0] == [0.25, 2, 0]
     summary = read_letor(path).summary()
     assert (summary.highest_label, summary.whole_labels) == (2, False)
-    path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
-    summary = read_letor(path).summary()
-    assert (summary.highest_label, summary.whole_labels) == (4, True)
-
-
-def test_each_format_has_its_own_cache(tmp_path):
-    path = write(tmp_path / "a.txt", "1 1:NULL 2:4 # 7\n0 1:2 2:4 # 7\n")
-    folder = tmp_path / "cache"
-    formats = [
-        {"query_ids": "comment", "missing": {"NULL": 0}},
-        {"query_ids": "comment", "missing": {"NULL": 1}},
-        {"query_ids": "comment", "missing": {"NULL": 0}, "first_index": 0},
-        {"query_ids": "comment", "missing": {"NULL": 0}, "labeled": False},
-    ]
-    for _ in range(2):
-        found = {number: read(path, {"cache_dir": folder}, **options) for number, options in enumerate(formats)}
-        assert len(list(folder.iterdir())) == len(formats)
-    assert len({str(value) for value in found.values()}) == len(formats)
 
 
 @pytest.mark.parametrize(

@@ -163,48 +163,22 @@ def test_blank_and_comment_lines_contain_no_document(line):
     assert parse_head(line, 1, PLAIN) is None
 
 
-def _random_file(seed: int, queries: int = 30, features: int = 9) -> str:
-    source = random.Random(seed)
-    lines = []
-    for query in range(queries):
-        for document in range(source.randint(1, 8)):
-            indices = list(range(1, features + 1))
-            if source.random() < 0.5:
-                indices = source.sample(indices, source.randint(0, features))
-            form = source.choice(["{:.4f}", "{:g}", "{:.9e}", "{!r}"])
-            numbers = [source.gauss(0, 10.0 ** source.randint(-30, 30)) for _ in indices]
-            pieces = "".join(f" {i}:{form.format(value)}" for i, value in zip(indices, numbers, strict=True))
-            comment = source.choice(["", f" #docid = d{document} inc = 1", " # other"])
-            lines.append(f"{source.randint(0, 4)} qid:q{query}{pieces}{comment}")
-            lines.extend(source.choice([[], [], [""], ["# comment"]]))
-    return source.choice(["\n", "\r\n"]).join(lines) + source.choice(["", "\n"])
-
-
-def _naive(text: str, width: int):
-    queries: dict[str, tuple[list[float], list[list[float]]]] = {}
-    for line in text.split("\n"):
-        words = line.split("#")[0].split()
-        if words:
-            labels, rows = queries.setdefault(words[1][4:], ([], []))
-            labels.append(float(words[0]))
-            row = dict(word.split(":") for word in words[2:])
-            rows.append([float(row.get(str(i + 1), 0)) for i in range(width)])
-    return queries
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_agrees_with_a_naive_parser(tmp_path, monkeypatch, seed, packed):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", [1, 200, 1 << 18][seed % 3])
-    text = _random_file(seed)
-    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    expected = _naive(text, 9)
-    heads, features = read(path)
-    assert list(dict.fromkeys(head.query_id.decode() for head in heads)) == list(expected)
-    labels, rows = zip(*expected.values(), strict=True)
-    np.testing.assert_array_equal([head.label for head in heads], np.concatenate(labels))
-    np.testing.assert_array_equal(features, np.concatenate(rows).astype(np.float32))
+@pytest.mark.parametrize("size", [1, 200, 1 << 18])
+@pytest.mark.parametrize("form", ["{:.4f}", "{:g}", "{:.9e}", "{!r}"])
+def test_documents_of_blocks_of_any_size_have_the_written_values(tmp_path, monkeypatch, form, size):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
+    random = np.random.default_rng(0)
+    values = random.normal(size=[100, 9]) * 10.0 ** random.integers(-30, 30, [100, 9]) * random.integers(0, 2, [100, 9])
+    lines, expected = [], np.zeros([100, 9], np.float32)
+    for row in range(100):
+        texts = {index: form.format(float(values[row, index])) for index in random.permutation(9) if values[row, index]}
+        expected[row, [*texts]] = [float(text) for text in texts.values()]
+        pairs = " ".join(f"{index + 1}:{text}" for index, text in texts.items())
+        lines += [f"{row % 5} qid:q{row // 4} {pairs} #docid = d{row}", *[["", "# comment"], []][row % 2]]
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(["\n", "\r\n"][size == 1].join(lines).encode()))
+    heads, features = read(tmp_path / "a.txt.gz")
+    assert [(head.query_id, head.label) for head in heads] == [(b"q%d" % (row // 4), row % 5) for row in range(100)]
+    np.testing.assert_array_equal(features, expected)
 
 
 def test_features_are_read_unless_a_problem_is_named():

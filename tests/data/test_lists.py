@@ -1,7 +1,6 @@
 """`Lists` hold the same documents from any source, in memory and on disk, and refuse bad input at the call."""
 
 import decimal
-import time
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ import tensorflow as tf
 
 from tests.data.readers import as_numpy, assert_same_batches
 from tfr_smooth.data import (
-    Roles,
     column_values,
     from_arrays,
     from_table,
@@ -24,7 +22,6 @@ from tfr_smooth.data import (
     read_records,
     write_records,
 )
-from tfr_smooth.data.reading import checks
 
 QUERIES = np.array(["b", "a", "b", "c", "a", "b", "c", "d", "e"])
 LABELS = np.array([0, 1, 2, 0, 0, 1, 3, 1, 2])
@@ -117,10 +114,6 @@ SOURCES = {
     "chunks": from_small_chunks,
     "taken": with_others,
 }
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.fixture
@@ -226,19 +219,10 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.parametrize("source", ["pandas", *(slow(each) for each in ("Polars", "PyArrow", "Parquet"))])
-def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
+def test_named_columns_have_the_values_of_their_rows(kind):
     values, expected = COLUMNS[kind]
-    if kind == "numeric category" and source in ("Polars", "Parquet"):  # They have none.
-        expected = [[7, 7], [8, 0]]
     frame = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 0, 2], "x": values})
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    roles = {"query": "qid", "label": "label"}
-    if source == "Parquet":
-        pa.parquet.write_table(table, tmp_path / "a.parquet")
-        lists = read_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
-    else:
-        lists = from_table({"Polars": pl.from_arrow(table), "PyArrow": table}.get(source, frame), **roles)
+    lists = from_table(frame, query="qid", label="label")
     ((inputs, labels),) = as_numpy(lists.batches(2))
     assert sorted(inputs) == ["mask", "x"]
     np.testing.assert_array_equal(inputs["x"], expected)
@@ -297,20 +281,6 @@ def test_columns_may_have_names_that_are_not_text(names):
     for options in ({}, {"features": [feature]}):
         lists = from_table(frame, query=query, label=label, **options)
         assert lists.roles.columns == [str(name) for name in names] and lists.query_ids.to_pylist() == [7, 8]
-
-
-def test_many_names_are_checked_in_linear_time():
-    names = [f"c{number}" for number in range(50_000)]
-    start = time.monotonic()
-    checks._check_names(names)
-    Roles.of([*names, "q"], query="q", label=None, features=names)
-    assert time.monotonic() - start < 5
-
-
-def test_time_zones_are_converted_to_utc():
-    dates = pd.to_datetime(["2020-01-01 12:00", "2020-01-02 12:00"]).tz_localize("Asia/Tokyo")
-    lists = from_table(pd.DataFrame({"q": [1, 1], "x": dates}), query="q", label=None)
-    assert lists.values("x").tolist() == [1577847600, 1577934000]
 
 
 def test_queries_are_split_at_random_and_keep_their_order():
@@ -380,11 +350,9 @@ REFUSED = [
     (arrays(features=[[0.0], [np.nan]]), r"`features` must be finite float32 numbers, got nan in row 1, column 0."),
     (arrays(features=[[0.0], [1e39]]), r"`features` must be finite float32 numbers, got inf in row 1, column 0."),
     (arrays(features=[["a"], ["b"]]), "`features` must be numbers [rows, columns], got <U1 of shape (2, 1)."),
-    (arrays(features=[1.0, 2.0]), "`features` must be numbers [rows, columns], got float64 of shape (2,)."),
     (arrays(features=np.zeros((0, 1))), "`features` must have at least one row, got none."),
     (arrays(labels=[0.0]), "`labels` must have one value per row, shape (2,), got (1,)."),
     (arrays(labels=[0.0, -1.0]), "`labels` must be finite float32 numbers >= 0, got -1.0 in row 1."),
-    (arrays(labels=[0.0, np.inf]), "`labels` must be finite float32 numbers >= 0, got inf in row 1."),
     (arrays(labels=[0.0, None]), "`labels` must be finite float32 numbers >= 0, got None in row 1."),
     (arrays(labels=[[1, 0], [0, -1]]), "`labels` must be finite float32 numbers >= 0, got -1 in row 1."),
     (arrays(labels=[[1, 0], [0, np.nan]]), "`labels` must be finite float32 numbers >= 0, got None in row 1."),
@@ -396,15 +364,12 @@ REFUSED = [
     (arrays(positions=[1, 3e9]), "`positions` must be whole numbers from 0 to 2147483647, got 3000000000.0 in row 1."),
     (arrays(qid=["a", "\ud800"]), "`qid` must be text that UTF-8 has, got '\\ud800' in row 1."),
     (arrays(qid=["a"]), "`qid` must have one value per row, shape (2,), got (1,)."),
-    (arrays(qid=["a"] * 3), "`qid` must have one value per row, shape (2,), got (3,)."),
     (arrays(qid=[1.0, np.nan]), "`qid` must be query ids without missing values, got None in row 1."),
     (arrays(qid=[None, "a"]), "`qid` must be query ids without missing values, got None in row 0."),
-    (arrays(qid=[pd.NA, "a"]), "`qid` must be query ids without missing values, got None in row 0."),
     (arrays(qid=np.array([1, "a"], object)), "`qid` must have values of one type: "),
     (arrays(qid=None), "Exactly one of `qid` and `group` must be given, got neither."),
     (arrays(group=[2]), "Exactly one of `qid` and `group` must be given, got both."),
     (arrays(qid=None, group=[1]), "`group` must add up to the number of rows, 2, got a sum of 1."),
-    (arrays(qid=None, group=[2, 1]), "`group` must add up to the number of rows, 2, got a sum of 3."),
     (arrays(qid=None, group=[2, 0]), "`group` must be integers >= 1, got [2, 0]."),
     (table(query="id"), "`query` must be one of 'q', 'label', 'x', got 'id'."),
     (table(label=["label", "y"]), "`label` must be one of 'q', 'label', 'x', got 'y'."),
@@ -423,7 +388,6 @@ REFUSED = [
      "column 'label' must be numbers or booleans, got text such as 'yes', 'no': convert "),
     (of(label=[1, None]), "column 'label' must be finite float32 numbers >= 0, got None in row 1."),
     (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
-    (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
     (of(x=[[1.0], [np.inf]]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1, "a"]), "column 'x' must have values of one type: "),
     (of(x=pd.Categorical([1, "a"])), "column 'x' must have values of one type: "),
@@ -431,7 +395,6 @@ REFUSED = [
     (of(x=np.array([1j, 2])), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
     (table({"q": np.array(["a", "\ud800"])}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
-    (table({"q": ["a", "\ud800"]}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=[["a"], ["a", "\ud800"]]), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(mask=[1, 2]), "`features` must not have the name 'mask', which batches have for the mask of the documents; "),
     (of(**{"": [1, 2]}), "`features` must not have the name '', which is empty; rename the column."),
@@ -446,7 +409,6 @@ REFUSED = [
     (lambda: LISTS.take([5]), "`queries` must be indices of the 5 queries, got [5]."),
     (lambda: LISTS.take([0.5]), "`queries` must be indices of the 5 queries, got [0.5]."),
     (lambda: LISTS.shard(2, 2), "`index` must be less than `count`, at most 5, got 2 and 2."),
-    (lambda: LISTS.shard(0, 6), "`index` must be less than `count`, at most 5, got 0 and 6."),
     (lambda: LISTS.values("x"), "`name` must be one of 'query_id', 'label', 'features', got 'x'."),
     (lambda: LISTS.batches(0), "`batch_size` must be an integer >= 1, got 0."),
     (lambda: LISTS.batches(2, seed=-1), "`seed` must be an integer >= 0 or None, got -1."),

@@ -9,7 +9,7 @@ import pytest
 from tests.data.readers import assert_refused
 from tfr_smooth.data import read_letor
 from tfr_smooth.data.reading import text_files
-from tfr_smooth.data.reading.text_files import expand_paths, numbered_lines, state_of
+from tfr_smooth.data.reading.text_files import expand_paths, numbered_lines
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).encode()
 
@@ -137,10 +137,3 @@ def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
     (tmp_path / "a.txt").touch()
     monkeypatch.chdir(tmp_path)
     assert_refused(message, expand_paths, pattern)
-
-
-def test_the_state_of_a_file_is_its_absolute_path_size_and_modification_time(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_bytes(b"123")
-    monkeypatch.chdir(tmp_path)
-    name, size, changed = state_of("a.txt")
-    assert (name, size, changed) == (str(tmp_path / "a.txt"), 3, (tmp_path / "a.txt").stat().st_mtime_ns)

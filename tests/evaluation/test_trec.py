@@ -214,9 +214,6 @@ def test_unknown_measures_are_refused(measure):
     # pytrec_eval itself answers some of these under another name, and aborts the process for "ndcg_5".
     with pytest.raises(ValueError, match=r"`measures` must be map, ndcg, .*" + re.escape(f"got {measure!r}.")):
         evaluation.trec_eval([query()], ["map", measure])
-
-
-def test_an_empty_list_of_measures_is_refused():
     with pytest.raises(ValueError, match="`measures` must name at least one measure, got none."):
         evaluation.trec_eval([query()], [])
 
@@ -241,11 +238,8 @@ def test_document_names_are_the_ids_or_the_positions(doc_ids, names):
     assert evaluation.document_names(np.array(doc_ids, dtype=object)) == evaluation.document_names(doc_ids) == names
     if "d2" not in names:
         assert sorted(names) == names
-
-
-def test_document_names_refuses_bytes_that_are_not_utf8():
     with pytest.raises(ValueError, match=re.escape(r"`doc_ids` must be UTF-8 text, got b'\xff'.")):
-        evaluation.document_names([b"a", b"\xff"])
+        evaluation.document_names([*doc_ids, b"\xff"])
 
 
 # Files.
@@ -262,24 +256,6 @@ def test_run_and_qrels_files_have_the_trec_format(tmp_path):
     evaluation.write_run(str(tmp_path / "run"), [])
     assert (tmp_path / "run").read_bytes() == b""
     assert evaluation.read_run(tmp_path / "run") == {}
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_queries_restored_from_files_have_exactly_the_same_values(tied, tmp_path):
-    queries = random_queries(5, tied=tied)
-    queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
-    evaluation.write_run(tmp_path / "run", queries)
-    evaluation.write_qrels(tmp_path / "qrels", queries)
-    run, qrels = evaluation.read_run(tmp_path / "run"), evaluation.read_qrels(tmp_path / "qrels")
-    assert list(run) == list(qrels) == [one.query_id for one in queries]
-    back = [
-        evaluation.ScoredQuery(
-            q, list(run[q]), np.array([qrels[q][d] for d in run[q]]), np.array(list(run[q].values()))
-        )
-        for q in run
-    ]
-    assert evaluation.trec_eval_by_query(back) == evaluation.trec_eval_by_query(queries)
-    assert evaluation.trec_eval(back) == evaluation.trec_eval(queries)
 
 
 def test_written_scores_are_read_as_the_same_float32(tmp_path):
@@ -342,8 +318,10 @@ def test_bad_files_are_refused_with_their_line(text, message, tmp_path):
         (evaluation.read_qrels if is_qrels else evaluation.read_run)(tmp_path / "file")
 
 
-def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):
-    queries = random_queries(3)
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_run_with_qrels_has_the_values_of_the_queries(tied, tmp_path):
+    queries = random_queries(3, tied=tied)
+    queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
     evaluation.write_run(tmp_path / "run", queries)
     evaluation.write_qrels(tmp_path / "qrels", queries)
     run, qrels = evaluation.read_run(tmp_path / "run"), evaluation.read_qrels(tmp_path / "qrels")
