@@ -345,32 +345,20 @@ def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
         return None
     for path in programs.parent.glob("*/*"):
         with contextlib.suppress(OSError):  # such as a file that another process has removed
-            is_program = path.parent == programs and path.suffix == ".pb"
-            if path.stat().st_mtime < time.time() - _SECONDS_KEPT or (is_program and not _is_sound(path)):
+            is_old = path.stat().st_mtime < time.time() - _SECONDS_KEPT
+            if is_old or (path.parent == programs and path.suffix == ".pb" and not _is_program(path)):
                 path.unlink()
-                _hash_of(path).unlink(missing_ok=True)
     os.environ["TF_XLA_FLAGS"] = f'{flags} {_FLAG}="{programs}" {_ONLY_CPU}'.strip()
     return programs
 
 
-def _is_sound(path: Path) -> bool:
-    """Whether a program has the hash of an earlier call, or, if it is new, is a protocol buffer.
-
-    After a power failure, a file may be empty or cut off, where XLA would fail. Later damage may give wrong results.
-    """
-    content, kept = path.read_bytes(), _hash_of(path)
-    digest = hashlib.sha256(content).hexdigest()
-    if kept.exists():
-        return kept.read_text(encoding="utf-8") == digest
+def _is_program(path: Path) -> bool:
+    """Whether a file is a protocol buffer: it may be empty or cut off after a power failure, where XLA would fail."""
+    content = path.read_bytes()
     with contextlib.suppress(message.DecodeError):
         empty_pb2.Empty().ParseFromString(content)  # all fields are unknown ones
-        _files.write_text(kept, [digest])
         return bool(content)
     return False
-
-
-def _hash_of(path: Path) -> Path:
-    return path.with_suffix(".sha256")
 
 
 def _key(flags: str) -> str:

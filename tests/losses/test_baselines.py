@@ -200,25 +200,16 @@ def test_adr_mse_depends_on_the_order_of_the_labels_only():
 
 
 @pytest.mark.parametrize("position_aware", [False, True])
-def test_list_mle_of_distinct_labels_is_the_negative_plackett_luce_log_likelihood(position_aware):
-    scores = np.random.RandomState(0).randn(9)
-    labels = np.random.RandomState(1).permutation(9).astype(float)
-    weights = p_list_mle_weights(9) if position_aware else np.ones(9)
-    expected = plackett_luce(np.argsort(-labels), scores, weights)
-    found = value_of(losses.ListMLELoss(position_aware=position_aware), labels, scores)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("position_aware", [False, True])
-@pytest.mark.parametrize("labels", [[1, 0, 0, 0, 1], [2, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
-def test_list_mle_with_tied_labels_bounds_the_mean_over_their_orders(labels, position_aware):
+@pytest.mark.parametrize("labels", [[1, 0, 0, 0, 1], [2, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 4, 0, 2, 3]])
+def test_list_mle_is_the_mean_over_the_orders_of_tied_labels(labels, position_aware):
+    """The negative Plackett-Luce log likelihood; an upper bound if tied documents have different scores."""
     weights = p_list_mle_weights(5) if position_aware else np.ones(5)
     loss = losses.ListMLELoss(position_aware=position_aware)
     scores = np.random.RandomState(2).randn(5)
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
-    assert mean < value_of(loss, labels, scores) < 1.25 * mean
+    assert len(set(labels)) == 5 or mean < value_of(loss, labels, scores) < 1.25 * mean
     # If documents with equal labels have equal scores, the loss equals the mean.
-    scores = np.random.RandomState(3).randn(3)[labels]
+    scores = np.random.RandomState(3).randn(5)[labels]
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
     np.testing.assert_allclose(value_of(loss, labels, scores), mean, rtol=1e-12)
 
@@ -286,16 +277,6 @@ def test_ndcg_loss1_is_an_upper_bound_of_one_minus_ndcg(topn, sigma):
     for seed in range(20):
         labels, scores = a_list(seed, 8)
         assert value_of(loss, labels, scores) >= 1.0 - references.exact_ndcg(labels, scores, topn) - 1e-12
-
-
-def test_precision_uses_binary_relevance():
-    loss = losses.LambdaLoss(metric="precision", topn=1, reduction="sum_over_batch_size")
-    labels = np.float32([[3, 2, 1], [0.5, 0, 0], [1, 0, 0]])
-    value, gradient = value_and_gradient(loss, labels, np.float32([[0, 1, 2]] * 3))
-    # Only the last list has a relevant and an irrelevant document.
-    np.testing.assert_allclose(value, math.log2(1 + math.e**2), rtol=1e-6)
-    np.testing.assert_array_equal(gradient[:2], 0.0)
-    assert gradient[2, 0] < 0.0 < gradient[2, 2] and gradient[2, 1] == 0.0
 
 
 # ---- Skipped lists

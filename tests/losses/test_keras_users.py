@@ -87,22 +87,6 @@ def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(loss, me
     helpers.assert_same(loaded.get_weights(), model.get_weights(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_weights_per_list_and_per_document_in_one_model():
-    features, labels = data()
-    by_list = np.arange(1.0, 9.0, dtype=np.float32)
-    by_document = np.repeat(by_list[:, np.newaxis], labels.shape[1], axis=1)
-    results = []
-    for first, second in ((by_list, by_document), (by_document, by_list), (by_list, by_list)):
-        model = compiled(small_model())
-        for weights in (first, second):
-            model.fit(features, labels, sample_weight=weights, batch_size=8, verbose=0)
-        results.append(model.get_weights())
-    # Equal weights of all documents of a list equal the same weight of the list.
-    for weights in results[1:]:
-        helpers.assert_same(weights, results[0], rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [("mean", "sum_over_batch_size"), ("auto", "sum_over_batch_size"), ("sum", "sum"), (None, "none")],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import modes
+from tests.helpers import UNKNOWN_SHAPES, a_batch, checks, in_graph, modes, value_and_gradient
 from tests.helpers.facts import RELAXATIONS
 from tests.helpers.modes import quick_or_slow
 from tfr_smooth import losses, measures, metrics, rankings
@@ -219,3 +219,40 @@ def test_losses_with_different_hyperparameters_share_programs(monkeypatch):
         modes.step(losses.SmoothINDCGLoss(alpha=float(alpha)))(labels, scores)
     # One program for values and one for gradients per argument types; fewer if an earlier test traced them.
     assert len(traces) <= 2 + 1
+
+
+@quick_or_slow(["approx_ndcg", "smoothi_ndcg", "smoothi_map", "soft_ndcg"], quick=["approx_ndcg"])
+def test_one_graph_may_contain_instances_with_different_hyperparameters(name):
+    subject, batch = checks.SUBJECTS[name], a_batch(length=6)
+    changed = {key: value for key, value in subject.changed.items() if key != "stop_gradient"}
+    pair = [subject.each(), subject.each(**changed)]
+    first, second = (value_and_gradient(loss, *batch) for loss in pair)
+    assert np.abs(first[0] - second[0]).max() > 0.01
+    expected = [one - 2.0 * other for one, other in zip(first, second, strict=True)]
+    assert_same(in_graph(lambda *batch: pair[0](*batch) - 2.0 * pair[1](*batch), *batch, **UNKNOWN_SHAPES), expected)
+
+
+def test_scaled_half_precision_gradients_do_not_underflow():
+    labels, scores = a_batch()
+    scores = tf.constant(scores + 4.0 * labels, tf.float16)  # Well ordered, so the gradients are tiny.
+    loss = losses.ApproxNDCGLoss(alpha=1.0)
+    tiny = value_and_gradient(loss, labels, tf.cast(scores, tf.float32))[1]
+    scaled = in_graph(lambda *batch: 2.0**12 * loss(*batch), labels, scores)[1]
+    assert scaled.dtype == np.float16
+    np.testing.assert_allclose(scaled, 2.0**12 * tiny, rtol=2e-2, atol=1e-4)
+
+
+def test_overridden_methods_are_used():
+    class HalvedLoss(losses.SmoothINDCGLoss):
+        def compute(self, labels, scores, mask):
+            return 0.5 * super().compute(labels, scores, mask)
+
+    class HalvedRanking(rankings.SmoothI):
+        def discounted_gain(self, *arguments, **named):
+            return 0.5 * super().discounted_gain(*arguments, **named)
+
+    batch = a_batch(length=6)
+    plain = value_and_gradient(losses.SmoothINDCGLoss(), *batch)
+    assert_same(in_graph(HalvedLoss(), *batch), [0.5 * each for each in plain])
+    found = in_graph(losses.MeasureLoss(HalvedRanking(), measures.NDCG()), *batch)
+    assert_same(found, [1.0 - 0.5 * (1.0 - plain[0]), 0.5 * plain[1]])

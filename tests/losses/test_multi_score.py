@@ -181,16 +181,6 @@ def test_dual_learning_is_minimal_at_the_expected_clicks_of_the_position_based_m
     np.testing.assert_allclose(expected, 0.0, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_models_with_several_outputs_train():
-    labels, _ = batch("ordinal")
-    features = np.random.RandomState(2).randn(4, 6, 5).astype(np.float32)
-    model = tf.keras.Sequential([tf.keras.layers.Dense(3)])
-    model.compile(tf.keras.optimizers.Adam(0.1), losses.OrdinalLoss(ordinal_size=3))
-    history = model.fit(features, labels, epochs=8, verbose=0).history["loss"]
-    assert history[-1] < 0.8 * history[0]
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [

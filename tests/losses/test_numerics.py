@@ -170,14 +170,6 @@ def test_value_and_gradient_are_finite_with_weights_of_pairs(name, weight):
     check_finite(get(name, reduction="none", lambda_weight=weight))
 
 
-def test_negative_weights_change_the_sign():
-    labels, scores = map(tf.constant, modes.batch())
-    value, gradient = modes.step(losses.ListNetLoss())(labels, scores)
-    found = modes.step(losses.ListNetLoss())(labels, scores, -np.ones(4, np.float32))
-    np.testing.assert_array_equal(found[0], -value)
-    np.testing.assert_array_equal(found[1], -gradient)
-
-
 def test_half_precision_gradients_are_infinite_only_beyond_their_range():
     """Keras's loss scaling recognizes an overflow by infinite gradients."""
     labels, scores = np.float32([[3, 0, 1, 0]]), np.float32([[60000, -60000, 1, 500]])

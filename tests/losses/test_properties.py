@@ -77,27 +77,6 @@ def test_a_keras_file_restores_the_loss(name, tmp_path):
     loaded.fit(features, labels, batch_size=8, verbose=0)
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "value"),
-    [
-        (f"{name}_precision", key, value)
-        for name, relaxation in RELAXATIONS.items()
-        for key, values in relaxation.searched.items()
-        for value in values
-        if name in references.RANKINGS
-    ],
-)
-def test_values_equal_the_reference_for_searched_hyperparameters(name, key, value):
-    subject = checks.SUBJECTS[name]
-    labels, scores = checks.lists_of((8, 5, 3, 7, 2), lambda random, length: random.randn(length), seed=2)
-    arguments = {**subject.hyperparameters, **subject.converged, "topn": 2, "beta": 1.0, key: value}
-    arguments = {name: arguments[name] for name in subject.hyperparameters}
-    found = subject.make(**arguments, reduction="none")(labels, scores)
-    expected = checks.by_list(labels, scores, lambda *batch: subject.reference(*batch, **arguments))
-    # With a small epsilon, Sinkhorn's iterations stop before convergence.
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-4 if subject.converged else 1e-8)
-
-
 # ---- The base class, tested on a custom loss and one loss of each kind.
 
 

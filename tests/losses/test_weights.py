@@ -1,11 +1,14 @@
-"""Weights of documents: what they multiply in each loss."""
+"""Weights of documents: what they multiply in each loss; shifts of scores; AutoGraph."""
+
+import logging
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.helpers import a_batch, checks, each, value_and_gradient
-from tfr_smooth import losses
+from tests.helpers.modes import step
+from tfr_smooth import _compiled, losses
 
 MULTI_SCORE = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 1}
 NAMES = (*losses.NAMES, *MULTI_SCORE)
@@ -56,8 +59,8 @@ def batch(name, length=5):
     return labels, scores
 
 
-def cases(names):
-    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
+def cases(names, quick=QUICK):
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
 def one_weight_at_a_time(name):
@@ -185,3 +188,16 @@ def test_a_subclass_of_a_loss_that_weights_terms_overrides_weighted():
         class Mine(losses.MeanSquaredLoss):
             def compute(self, labels, scores, mask):
                 return labels[:, 0]
+
+
+@pytest.mark.parametrize("name", cases(NAMES, QUICK | {"smoothi_map"}))
+def test_autograph_converts_no_function_of_the_library_in_a_function_of_the_user(name, caplog, monkeypatch):
+    """It would take seconds, and print that it could not."""
+    monkeypatch.setattr(_compiled, "_cores", lambda: 2)  # Then programs of part of a batch are in loops.
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(caplog.handler)
+    try:
+        tf.function(step(get(name))).get_concrete_function(*map(tf.constant, batch(name)))
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert "AutoGraph" not in caplog.text

@@ -161,5 +161,7 @@ def test_the_container_of_lists_imports_no_reader():
     assert container and not [path for path in container if "data.reading" in path.read_text(encoding="utf-8")]
 
 
-def test_only_the_tf_ranking_package_imports_tf_ranking():
+def test_only_the_tf_ranking_package_imports_tf_ranking_and_no_other_part_needs_its_names():
     assert {part_of(path) for path in FILES if "tensorflow_ranking" in imported_packages(path)} == {"tf_ranking"}
+    users = {part_of(path): {part_of(each) for each in imported_modules(path)} for path in MODULES.values()}
+    assert {part for part, used in users.items() if used & {"keras_ranking", "tf_ranking"}} <= {"tf_ranking"}

@@ -47,19 +47,6 @@ def test_kl_positions_equal_hand_computed_values():
     np.testing.assert_allclose(edge, [2.0, 1.0], rtol=1e-14)
 
 
-@every_regularization
-@pytest.mark.parametrize("strength", [0.01, 0.1, 1.0, 10.0])
-@pytest.mark.parametrize("length", [1, 2, 7, 60])
-def test_positions_and_gradients_equal_the_paper(length, strength, regularization):
-    random = np.random.RandomState(length)
-    scores, weights = random.randn(length), random.randn(length)
-    ranking = FastSort(strength, regularization)
-    expected = paper(scores, strength, regularization)
-    np.testing.assert_allclose(positions(ranking, scores), expected, rtol=1e-11)
-    slopes = references.central_differences(lambda s: weights @ paper(s, strength, regularization), scores)
-    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
-
-
 def hard_lists():
     length = 40
     yield "merges one document per round", -1.01 * np.minimum(np.arange(length), length // 2)

@@ -1,6 +1,7 @@
 """Properties of every ranking."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.rankings import evaluate
 from tfr_smooth import rankings
 from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
 from tfr_smooth.rankings.dcg import NDCGGain
+from tfr_smooth.rankings.steps import exclusive_product
 
 ROWS = [
     *(SmoothI(2.0), SmoothI(2.0, stop_gradient=False), SoftRank(0.7), NeuralSort(0.7)),
@@ -53,16 +55,35 @@ def converged(ranking):
     return dataclasses.replace(ranking, threshold=1e-13) if isinstance(ranking, Sinkhorn) else ranking
 
 
-@pytest.mark.parametrize("ranking", [r for r in ALL if r != SmoothI(2.0)], ids=str)
-def test_gradient_equals_finite_differences(ranking):
-    """Except that of SmoothI, which is not the derivative by design (see `test_smoothi.py`)."""
-    function, scores, weights = result(converged(ranking)), random_scores(1, 8), weights_for(ranking, 1, 8)
-    _, gradient = evaluate.value_and_gradient(function, scores, weights)
-    expected = references.central_differences(
-        lambda s: float(np.sum(weights[0] * evaluate.value(function, s))), scores[0]
-    )
-    assert np.abs(expected).max() > 0.05
-    np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
+def of_papers():
+    """Yields names of rankings with the values searched in the papers, and more powers of SoftSort."""
+    for name, relaxation in facts.RELAXATIONS.items():
+        searched = {**relaxation.searched, **({"power": (0.5, 1.0, 2.0, 3.0)} if name == "softsort" else {})}
+        keys = [key for key in searched if key in references.RANKINGS[name][1]]
+        for values in itertools.product(*(searched[key] for key in keys)):
+            is_slow = name == "sinkhorn" and values == (0.01,)  # The reference needs many steps.
+            marks = pytest.mark.slow if is_slow else ()
+            yield pytest.param(name, dict(zip(keys, values, strict=True)), marks=marks)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*of_papers()], ids=str)
+def test_values_and_gradients_equal_the_paper(name, arguments):
+    """The gradients of SmoothI and SoftRank have tests of their own."""
+    converged = {"threshold": 1e-13, "max_iterations": 20000} if name == "sinkhorn" else {}
+    ranking = rankings.RANKINGS[name](**arguments, **converged)
+    rows = [random_scores(1, length, length)[0] for length in (1, 2, 9, 30)]
+    scores, mask = evaluate.padded(rows)
+    weights = weights_for(ranking, 4, 30)
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
+    for i, row in enumerate(rows):
+        n = (slice(None, len(row)),) * (found.ndim - 1)
+        expected = references.ranking_of(name, row, **arguments)
+        np.testing.assert_allclose(found[i][n], expected, rtol=1e-9 if name == "sinkhorn" else 1e-12, atol=1e-14)
+        if name not in ("smoothi", "soft"):
+            slopes = references.central_differences(
+                lambda s, i=i, n=n: np.sum(weights[i][n] * references.ranking_of(name, s, **arguments)), row
+            )
+            np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-5, atol=1e-6)
 
 
 @every_ranking
@@ -280,6 +301,18 @@ def test_steps_of_ranks_equal_hand_computed_values():
     np.testing.assert_allclose(clipped.relevance, [[0.5, 0.25, 1.0, 0.0]])
     np.testing.assert_allclose(clipped.none_before(), [[1.0, 0.5, 0.375, 0.0]])
     np.testing.assert_array_equal(steps.relevance, relevance)
+
+
+def test_later_ranks_after_a_certain_stop_have_no_gradient():
+    probabilities = tf.constant([[0.0, 1.0, 0.5, 1.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(probabilities)
+        before = exclusive_product(probabilities)
+        value = tf.reduce_sum(probabilities / tf.range(1.0, 5.0) * before)
+    np.testing.assert_array_equal(before, [[1.0, 1.0, 0.0, 0.0]])
+    # A stop at rank 1 gains 1 instead of 1/2; a stop at rank 2 gains 1/2 instead of the sum of later ranks.
+    expected = [[0.5, 0.5 - (0.5 / 3.0 + 0.5 / 4.0), 0.0, 0.0]]
+    np.testing.assert_allclose(tape.gradient(value, probabilities), expected, atol=1e-7)
 
 
 def test_steps_of_positions_equal_their_formulas():

@@ -5,8 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import references
-from tests.helpers.references import sinkhorn_positions as ranks
-from tests.helpers.references import sinkhorn_transport as paper
 from tests.rankings import evaluate
 from tfr_smooth.rankings.sinkhorn import Sinkhorn
 
@@ -37,18 +35,6 @@ def test_positions_of_two_documents_equal_hand_computed_values():
     stays = 1.0 / (1.0 + np.exp(-(2.0 * upper - 1.0) / 0.5))
     found = positions(Sinkhorn(0.5, **CONVERGED), np.array([[-3.0, 8.0]]))[0]
     np.testing.assert_allclose(found, [1.0 + stays, 2.0 - stays], rtol=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 10.0])  # With less, the reference needs too many steps.
-@pytest.mark.parametrize("length", [1, 2, 5, 20])
-def test_transport_positions_and_gradients_equal_the_paper(length, epsilon):
-    random = np.random.RandomState(length)
-    scores, weights = random.randn(length), random.randn(length)
-    ranking = Sinkhorn(epsilon, **CONVERGED)
-    np.testing.assert_allclose(transport(ranking, scores[None])[0], paper(scores, epsilon), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(positions(ranking, scores[None])[0], ranks(scores, epsilon), rtol=1e-9)
-    slopes = references.central_differences(lambda s: weights @ ranks(s, epsilon), scores, step=1e-5)
-    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 10.0])

@@ -84,21 +84,24 @@ def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
 
 @pytest.mark.parametrize("kind", ["exponential", "linear"])
 @pytest.mark.parametrize("topn", [None, 3])
-def test_discounted_gain_equals_that_computed_from_rank_relevance(kind, topn):
-    scores, relevance, mask = lists_of([1, 5, 8], np.float64)
+@pytest.mark.parametrize(("dtype", "alpha"), [(np.float64, 2.0), (np.float32, 0.1), (np.float32, 10.0)])
+def test_discounted_gain_equals_that_computed_from_rank_relevance(dtype, alpha, kind, topn):
+    scores, relevance, mask = lists_of([1, 5, 8] if dtype == np.float64 else [2, 10, 121], dtype)
     gain, relevance = NDCGGain.of(kind, tf.constant(relevance)), tf.constant(relevance)
-    arguments = {"discount": [3.0, 2.0, 1.5, 1.0, -1.0, 0.5], "topn": topn, "gain": gain}
+    discount = [3.0, 2.0, 1.5, 1.0, -1.0, 0.5] if dtype == np.float64 else "log2"
+    arguments = {"discount": discount, "topn": topn, "gain": gain}
 
     def fused(scores, mask):
-        return SmoothI(2.0).discounted_gain(scores, relevance, mask, **arguments)
+        return SmoothI(alpha).discounted_gain(scores, relevance, mask, **arguments)
 
     def plain(scores, mask):
-        return rankings.Ranking.discounted_gain(SmoothI(2.0), scores, relevance, mask, **arguments)
+        return rankings.Ranking.discounted_gain(SmoothI(alpha), scores, relevance, mask, **arguments)
 
     weights = np.array([1.0, -2.0, 3.0])
     found, expected = (evaluate.value_and_gradient(f, scores, weights, mask) for f in (fused, plain))
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
+    errors = (1e-12, 1e-9) if dtype == np.float64 else (1e-6, 1e-5)
+    np.testing.assert_allclose(found[0], expected[0], rtol=errors[0])
+    evaluate.assert_near(found[1], expected[1], errors[1])
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 30.0])
