@@ -104,7 +104,7 @@ def _path(folder: pathlib.Path, name: str) -> pathlib.Path:
 def split(whole: recommendation.Interactions, seed: int) -> Split:
     """Returns a split; in a search, the items of the test have no interactions at all."""
     tenths = np.random.default_rng(seed).permutation(np.arange(whole.num_items) * 10 // whole.num_items)
-    is_new, items = tenths == int(_SEARCH.value), whole.pairs()[1]
+    is_new, items = tenths == int(_SEARCH.value), whole.pairs()["items"]
     of_new = is_new[items]
     train, known = recommendation.hold_out(
         whole.keeping(~of_new & ((tenths != 0)[items] | (not _SEARCH.value))), items=0.1, seed=seed

@@ -105,8 +105,8 @@ def recent_popularity(fraction: float) -> recommendation.Baseline:
 
     class Recent(recommendation.Popularity):
         def fit(self, interactions: recommendation.Interactions) -> recommendation.Baseline:
-            window = interactions.times.max() - np.quantile(interactions.times, 1.0 - fraction)
-            return recommendation.Popularity(window=max(float(window), 1e-9)).fit(interactions)
+            is_recent = interactions.times >= np.quantile(interactions.times, 1.0 - fraction)
+            return super().fit(interactions.keeping(is_recent))
 
     return Recent()
 

@@ -60,7 +60,7 @@ BASELINES = {
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
 # On the plot.
-SHOWN = {"recall_20": "Recall@20", "ndcg_20": "NDCG@20", "hit_rate_20": "hit rate@20", "coverage_20": "coverage@20"}
+SHOWN = {"recall_20": "Recall@20", "ndcg_20": "NDCG@20", "hit_rate_20": "hit rate@20"}
 
 
 def main(argv: list[str]) -> None:
@@ -122,7 +122,7 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
 
 def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:
     result = recommendation.evaluate(scorer, test, seen=train)
-    means = {measure: each.mean for measure, each in result.means.items()} | result.coverage
+    means = {measure: each.mean for measure, each in result.means.items()}
     found = {}
     for long, value in means.items():
         measure, _, cutoff = long.rpartition("_")

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import baselines
@@ -28,14 +27,6 @@ USERS = np.array([3, 4, 3, 59])
 def test_popularity_is_the_number_of_users(train):
     found = recommendation.Popularity().fit(train).predict(USERS)
     np.testing.assert_array_equal(found, np.tile(x_of(train).sum(0), [4, 1]))
-
-
-def test_popularity_of_a_window_counts_recent_interactions():
-    matrix = sparse.csr_array([[1, 1, 0], [0, 1, 1]])
-    train = recommendation.Interactions(matrix, times=[0.0, 8.0, 4.0, 10.0])
-    assert recommendation.Popularity(window=2.0).fit(train).predict([0]).tolist() == [[0.0, 1.0, 1.0]]
-    with pytest.raises(ValueError, match="`interactions` must have times for `window`, got none."):
-        recommendation.Popularity(window=2.0).fit(recommendation.Interactions(matrix))
 
 
 @pytest.mark.parametrize("block", [70, 2**24])
@@ -86,28 +77,10 @@ def test_a_markov_chain_needs_an_order(train):
         recommendation.MarkovChain().fit(train)
 
 
-@pytest.mark.parametrize("block", [70, 2**24])
-@pytest.mark.parametrize("neighbors, shrinkage", [(1, 0.0), (5, 3.0), (24, 0.5)])
-def test_item_knn_sums_the_cosines_of_the_nearest_items(neighbors, shrinkage, block, train, monkeypatch):
-    monkeypatch.setattr(baselines, "_BLOCK", block)
-    x = x_of(train)
-    common, roots = x.T @ x, np.sqrt(x.sum(0))
-    similarities = common / np.maximum(np.outer(roots, roots) + shrinkage, 1e-30)
-    np.fill_diagonal(similarities, -1.0)
-    nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :neighbors]
-    kept = np.zeros([25, 25])
-    np.put_along_axis(kept, nearest, np.take_along_axis(similarities, nearest, axis=1), axis=1)
-    found = recommendation.ItemKNN(neighbors=neighbors, shrinkage=shrinkage).fit(train).predict(USERS)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, x[USERS] @ np.maximum(kept, 0.0), rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "baseline, name, value, expected",
     [
         (recommendation.EASE, "strength", 0, "a finite number > 0"),
-        (recommendation.ItemKNN, "neighbors", 0, "an integer >= 1"),
-        (recommendation.ItemKNN, "shrinkage", -1.0, "a finite number >= 0"),
         (recommendation.MarkovChain, "order", 0, "an integer >= 1"),
         (recommendation.MarkovChain, "decay", 1.5, "a number in (0, 1]"),
     ],
@@ -117,7 +90,7 @@ def test_a_bad_setting_is_refused(baseline, name, value, expected):
         baseline(**{name: value})
 
 
-ALL = [recommendation.Popularity, recommendation.MarkovChain, recommendation.ItemKNN, recommendation.EASE]
+ALL = [recommendation.Popularity, recommendation.MarkovChain, recommendation.EASE]
 
 
 @pytest.mark.parametrize("baseline", [each() for each in ALL], ids=lambda each: type(each).__name__)

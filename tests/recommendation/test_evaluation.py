@@ -70,19 +70,6 @@ def test_values_are_those_of_trec_eval_in_blocks_of_few_users(monkeypatch):
     check_like_trec_eval(np.random.default_rng(1).integers(0, 9, test.matrix.shape), test, train)
 
 
-def test_coverage_counts_unseen_items_of_all_blocks(monkeypatch):
-    monkeypatch.setattr(catalog_order, "_BLOCK", 1)
-    train, test = random_split()
-    scores = np.random.default_rng(1).normal(size=test.matrix.shape)
-    found = recommendation.evaluate(lambda users: scores[users], test, seen=train, measures=["coverage_2"])
-    users = np.flatnonzero(test.items_per_user)
-    top = recommendation.top_items(lambda users: scores[users], train, users, topn=2)
-    assert found.coverage["coverage_2"] == len(set(top.items.ravel().tolist())) / 40
-    assert found.values == {} and str(found) == f"coverage_2  {found.coverage['coverage_2']:.4f}"
-    everything = recommendation.evaluate(lambda users: scores[users], test, seen=train, measures="coverage_999")
-    assert everything.coverage == {"coverage_999": 1.0}
-
-
 def test_values_by_user_can_be_compared():
     train, test = random_split(users=200)
     scores = np.random.default_rng(1).normal(size=test.matrix.shape)
@@ -138,9 +125,9 @@ def test_a_scorer_of_other_ids_is_refused():
         recommendation.top_items(scorer, test, [0], topn=1)
 
 
-@pytest.mark.parametrize("measures", ["recall@20", "coverage", ["coverage_5", "hits_5"], ["map", 5], []])
+@pytest.mark.parametrize("measures", ["recall@20", ["map", 5], []])
 def test_bad_measures_are_refused(measures):
-    message = "`measures` must (be map, .* or coverage_k, got|name at least one measure, got none)"
+    message = "`measures` must (be map, .*, got|name at least one measure, got none)"
     with pytest.raises(ValueError, match=message):
         recommendation.evaluate(lambda users: [[0]], recommendation.Interactions([[1]]), measures=measures)
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation.holding_out import hold_out_new
-from tfr_smooth.recommendation.interactions import from_pairs
+from tfr_smooth.recommendation.interactions import from_events
 
 
 def random_interactions(seed=0, users=30, items=20, density=0.3):
@@ -151,8 +151,9 @@ def read_events(table, names, **options):
 
 def in_order(items, times=None):
     """Returns the interactions of a user with items in this order."""
-    users, ids = np.zeros(len(items), int), np.arange(max(items) + 1)
-    return from_pairs(users, np.array(items), [0], ids, None if times is None else np.array(times), ordered=True)
+    table = {"users": np.zeros(len(items), int), "items": np.array(items)}
+    table |= {} if times is None else {"times": np.array(times)}
+    return from_events(table, [0], np.arange(max(items) + 1), ordered=True)
 
 
 def test_sequences_have_all_events_in_order():
@@ -195,14 +196,8 @@ def held_out(read, table):
     return {"train": (train, read(ordered[~is_test])), "test": (test, read(ordered[is_test]))}
 
 
-def split(read, table):
-    train, test = recommendation.split_by_time(read(table), 2)
-    first = table.groupby(["user", "item"])["time"].transform("min")
-    return {"train": (train, read(table[table["time"] < 2])), "test": (test, read(table[first >= 2]))}
-
-
 @pytest.mark.parametrize("names", [["time"], ["time", "weight"]])
-@pytest.mark.parametrize("change", [pairs_kept, united, saved, renumbered, held_out, split])
+@pytest.mark.parametrize("change", [pairs_kept, united, saved, renumbered, held_out])
 def test_events_are_those_of_the_rows_after(change, names):
     for part, (found, expected) in change(lambda rows, **ids: read_events(rows, names, **ids), event_log()).items():
         arrays, others = found.arrays(), expected.arrays()
@@ -219,16 +214,6 @@ def test_of_new_interactions_the_latest_are_held_out(times):
     assert (train.matrix.indices.tolist(), held.matrix.indices.tolist()) == ([2, 3], [0, 1])
 
 
-def test_an_order_is_no_time():
-    found = in_order([1, 0, 1])
-    assert found.sequences()[0].tolist() == [1, 0, 1]
-    message = (
-        "`interactions` must have times for `split_by_time`, got none: read it with `from_dataframe(..., time=...)`."
-    )
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        recommendation.split_by_time(found, 1.0)
-
-
 def test_long_and_special_ids_are_saved_as_they_are():
     ids = [*map(str, range(2000)), "x" * 5000, "é", "nul\0", "\ud800"]
     found = recommendation.Interactions(np.eye(1, len(ids)), user_ids=[""], item_ids=ids)
@@ -238,21 +223,6 @@ def test_long_and_special_ids_are_saved_as_they_are():
     assert again.item_ids.tolist() == ids and again.user_ids.tolist() == [""]
     with pytest.raises(ValueError):
         recommendation.Interactions.from_arrays({**arrays, "item_ids": arrays["item_ids"][:-1]})
-
-
-def test_a_split_at_a_time_is_the_same_for_all_users():
-    days = pd.to_datetime(["2026-01-30", "2026-01-31", "2026-02-01"]).tz_localize("UTC")
-    frame = pd.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2], "time": days})
-    whole = recommendation.from_dataframe(frame, user="user", item="item", time="time")
-    for at in ("2026-01-31", days[1].timestamp(), np.datetime64("2026-01-31")):
-        train, test = recommendation.split_by_time(whole, at)
-        assert train.times.tolist() == [days[0].timestamp()] and test.num_interactions == 2
-    for at, message in (
-        ("2027-01-01", "`at` must be after 1769731200.0 and at most 1769904000.0, the times of new interactions, got"),
-        ("soon", "`at` must be a number or a date"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            recommendation.split_by_time(whole, at)
 
 
 # Splits.

@@ -235,10 +235,6 @@ def test_users_without_items_get_what_an_empty_history_gets(without_refit):
     found, expected = without_refit.recommend([5], topn=5), without_refit.recommend(histories=[[]], topn=5)
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
-    test = np.zeros([24, 24])
-    test[5, 3], test[7, np.flatnonzero(~likes()[7])[0]] = True, True
-    result = without_refit.evaluate(recommendation.Interactions(test), measures=["recall_20"])
-    assert (result.cold.user_ids.tolist(), result.warm.user_ids.tolist()) == ([5], [7])
 
 
 def test_similar_items_are_of_the_same_group(fitted):

@@ -1,11 +1,11 @@
 """Recommendation: which items of a catalog a user wants, learned from interactions."""
 
-from tfr_smooth.recommendation.baselines import EASE, Baseline, ItemKNN, MarkovChain, Popularity
+from tfr_smooth.recommendation.baselines import EASE, Baseline, MarkovChain, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.catalog_order import TopItems, top_items
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
-from tfr_smooth.recommendation.holding_out import hold_out, split_by_time
+from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.readers import from_dataframe, read_interactions
 from tfr_smooth.recommendation.recommender import Recommender
@@ -16,7 +16,6 @@ __all__ = [
     "CatalogEvaluation",
     "CatalogFactors",
     "Interactions",
-    "ItemKNN",
     "MarkovChain",
     "Popularity",
     "Recommender",
@@ -27,7 +26,6 @@ __all__ = [
     "from_dataframe",
     "hold_out",
     "read_interactions",
-    "split_by_time",
     "top_items",
     "user_batches",
 ]

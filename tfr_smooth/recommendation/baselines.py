@@ -1,20 +1,18 @@
-"""Baselines: popularity, transitions between items, nearest items and EASE."""
+"""Baselines: popularity, transitions between items and EASE."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from typing_extensions import Self
 
 from tfr_smooth import _arguments
 from tfr_smooth.recommendation.interactions import Interactions, sparse
 
 # Numbers of common users of items that are counted at once, which bounds memory. Not tuned.
 _BLOCK = 2**22
-
-B = TypeVar("B", bound="Baseline")
 
 
 class Baseline(abc.ABC):
@@ -33,7 +31,7 @@ class Baseline(abc.ABC):
       [[0.   0.33 0.  ]]
     """
 
-    def fit(self: B, interactions: Interactions) -> B:
+    def fit(self, interactions: Interactions) -> Self:
         """Trains on interactions.
 
         Args:
@@ -72,13 +70,6 @@ class Baseline(abc.ABC):
 class Popularity(Baseline):
     """Scores items by their number of users: the same ranking for all users.
 
-    Args:
-      window: Only interactions that are at most this much older than the latest one count, > 0, in the unit of the
-        times, which is seconds for timestamps. None counts all.
-
-    Raises:
-      ValueError: If `window` is not > 0; from `fit`, if it is given and the interactions have no times.
-
     Example:
       >>> from tfr_smooth import recommendation
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 0]])
@@ -86,15 +77,7 @@ class Popularity(Baseline):
       [[2.0, 1.0, 0.0]]
     """
 
-    def __init__(self, *, window: float | None = None) -> None:
-        self._window = None if window is None else _arguments.real("window", window, above=0.0)
-
     def _fit(self, interactions: Interactions) -> None:
-        if self._window is not None:
-            if interactions.times is None:
-                raise ValueError("`interactions` must have times for `window`, got none.")
-            first = interactions.times.max(initial=-np.inf) - self._window
-            interactions = interactions.keeping(interactions.times >= first)
         self._counts = interactions.users_per_item.astype(np.float32)
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
@@ -167,55 +150,6 @@ class MarkovChain(Baseline):
         return ((history @ self.transitions).toarray() + np.outer(of_shares, self.shares)).astype(np.float32)
 
 
-class ItemKNN(Baseline):
-    r"""Item kNN: scores an item by its similarities to the user's items, of each of which the nearest items count.
-
-    With the number $c_{ij}$ of users of both items i and j, and the items $N_j$ that are most similar to item j,
-
-    $$\mathrm{score}_i = \sum_{j \in \text{items of the user}} s_{ij} [i \in N_j], \qquad
-      s_{ij} = \frac{c_{ij}}{\sqrt{c_{ii} c_{jj}} + \mathrm{shrinkage}}$$
-
-    (Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 2004, without their normalization).
-
-    Args:
-      neighbors: The size of $N_j$, without j, >= 1. Ties are in ascending order of the indices.
-      shrinkage: Lowers the similarities of items with few users, >= 0.
-
-    Raises:
-      ValueError: If an argument is out of range.
-
-    Time O(sum over users of their squared numbers of items), times a logarithm; memory O(items * neighbors).
-
-    Example:
-      >>> from tfr_smooth import recommendation
-      >>> train = recommendation.Interactions([[1, 1, 0], [1, 1, 1], [1, 0, 0]])
-      >>> print(recommendation.ItemKNN(neighbors=2).fit(train).predict([2]).round(2))
-      [[0.   0.82 0.58]]
-    """
-
-    def __init__(self, *, neighbors: int = 100, shrinkage: float = 0.0) -> None:
-        self._neighbors = _arguments.integer("neighbors", neighbors, least=1)
-        self._shrinkage = _arguments.real("shrinkage", shrinkage, least=0.0)
-
-    def _fit(self, interactions: Interactions) -> None:
-        roots, blocks = np.sqrt(interactions.users_per_item.astype(np.float64)), []
-        for start, common in _co_occurrences(interactions):
-            pairs = common.tocoo()
-            rows, columns = pairs.row, pairs.col
-            values = pairs.data / (roots[start + rows] * roots[columns] + self._shrinkage)
-            others = start + rows != columns
-            rows, columns, values = rows[others], columns[others], values[others]
-            order = np.lexsort([columns, -values, rows])
-            starts = np.searchsorted(rows[order], np.arange(common.shape[0]))
-            kept = order[np.arange(len(order)) - starts[rows[order]] < self._neighbors]
-            nearest = values[kept].astype(np.float32), (rows[kept], columns[kept])
-            blocks.append(sparse.csr_array(nearest, shape=common.shape))
-        self._similarities, self._matrix = sparse.vstack(blocks, format="csr"), interactions.matrix
-
-    def _scores(self, users: np.ndarray) -> np.ndarray:
-        return (self._matrix[users] @ self._similarities).toarray()
-
-
 class EASE(Baseline):
     r"""Embarrassingly Shallow Autoencoder (Steck, WWW 2019): ridge regression of each item on all others.
 
@@ -246,10 +180,10 @@ class EASE(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         from scipy.linalg import lapack
 
-        count = interactions.num_items
-        gram = np.empty([count, count], np.float32)
-        for start, common in _co_occurrences(interactions):
-            gram[start : start + common.shape[0]] = common.toarray()
+        matrix, count = interactions.matrix, interactions.num_items
+        gram, by_item, size = np.empty([count, count], np.float32), matrix.T.tocsr(), max(1, _BLOCK // max(count, 1))
+        for start in range(0, count, size):
+            gram[start : start + size] = (by_item[start : start + size] @ matrix).toarray()
         gram[np.diag_indices(count)] += self._strength
         # In place: LAPACK's columns are the rows of this symmetric matrix.
         factor, failed = lapack.spotrf(gram.T, lower=True, clean=False, overwrite_a=True)
@@ -260,15 +194,7 @@ class EASE(Baseline):
             inverse[row, :row] = inverse[:row, row]  # LAPACK computes one triangle
         inverse /= -inverse.diagonal()
         inverse[np.diag_indices(count)] = 0.0
-        self._weights, self._matrix = inverse, interactions.matrix
+        self._weights, self._matrix = inverse, matrix
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
         return self._matrix[users] @ self._weights
-
-
-def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, Any]]:
-    """Yields blocks of rows of X^T X: the first item, and the numbers of common users as a CSR array [block, items]."""
-    by_item = interactions.matrix.T.tocsr()
-    size = max(1, _BLOCK // max(interactions.num_items, 1))
-    for start in range(0, interactions.num_items, size):
-        yield start, by_item[start : start + size] @ interactions.matrix

@@ -8,18 +8,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.reading.ids import id_lists, listed
 from tfr_smooth.recommendation.ids import places_of
-from tfr_smooth.recommendation.interactions import Interactions, from_pairs
+from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
 _BLOCK = 2**22
-# Lines of printed recommendations.
-_SHOWN = 20
 
 
 # An object with a method `predict`, as the baselines are, or such a function.
 CatalogScorer: TypeAlias = "Any | Callable[[np.ndarray], Any]"
+# Which items are not ranked for a block of users, bool [block, items].
+Hidden: TypeAlias = "Callable[[slice], np.ndarray]"
 
 
 class TopItems(NamedTuple):
@@ -35,21 +34,10 @@ class TopItems(NamedTuple):
       >>> top = recommendation.top_items(lambda users: [[0.5, 0.25, 0.75]], interactions, [0], topn=3)
       >>> top.items.tolist(), top.scores.tolist()
       ([[2, 1, -1]], [[0.75, 0.25, -inf]])
-      >>> print(top)
-      2 (0.75), 1 (0.25)
     """
 
     items: np.ndarray
     scores: np.ndarray
-
-    def __str__(self) -> str:
-        """Returns a line per user, of the first ones, with the items and their scores."""
-        lines = []
-        for items, scores in zip(self.items[:_SHOWN].tolist(), self.scores[:_SHOWN].tolist(), strict=True):
-            pairs = [f"{item} ({score:.4g})" for item, score in zip(items, scores, strict=True) if score > -np.inf]
-            lines.append(", ".join(pairs) or "no items")
-        rest = len(self.items) - len(lines)
-        return "\n".join([*lines, *[f"and {rest:,} more"] * (rest > 0)])
 
 
 def top_items(
@@ -58,8 +46,6 @@ def top_items(
     users: Any,
     *,
     topn: int,
-    exclude: Interactions | None = None,
-    only: Interactions | None = None,
     exclude_seen: bool = True,
 ) -> TopItems:
     """Returns the items with the highest scores for each user.
@@ -69,8 +55,6 @@ def top_items(
       interactions: The interactions, usually those of the training.
       users: Indices of users, [users].
       topn: Items per user, >= 1.
-      exclude: Items to exclude: a row per entry of `users`, or one row for all. None: no further ones.
-      only: The items to choose from, such as those in stock, in the same form. None: all items.
       exclude_seen: Whether to exclude the items that a user interacted with.
 
     Returns:
@@ -90,28 +74,22 @@ def top_items(
       >>> interactions.item_ids[top.items].tolist()
       [['alien', 'up']]
     """
-    topn = _arguments.integer("topn", topn, least=1)
     users = interactions.checked_users(users)
     check_ids_of(scorer, "interactions", interactions)
     exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
-    filters = {name: lists for name, lists in (("exclude", exclude), ("only", only)) if lists is not None}
-    for name, lists in filters.items():
-        if lists.num_users not in (1, len(users)):
-            raise ValueError(f"`{name}` must have one list for each of {len(users)} users, got {lists.num_users}.")
+    hidden = (lambda block: interactions.dense(users[block])) if exclude_seen else None
+    return best_items(scorer, users, interactions.item_ids, hidden, topn)
 
-    def hidden(block: slice) -> np.ndarray:
-        rows = np.arange(len(users))[block]
-        found = interactions.dense(users[block]) & exclude_seen
-        for name, lists in filters.items():
-            mask = lists.dense(rows if lists.num_users > 1 else [0])
-            found |= mask if name == "exclude" else ~mask
-        return found
 
-    order = CatalogOrder(interactions.item_ids)
-    count = min(topn, interactions.num_items)
-    items = np.full([len(users), topn], -1, np.int32)
-    values = np.full([len(users), topn], -np.inf, np.float32)
-    for block, scores, keys in order.blocks(scorer, users, hidden):
+def best_items(
+    scorer: CatalogScorer, asked: np.ndarray, item_ids: np.ndarray, hidden: Hidden | None, topn: int
+) -> TopItems:
+    """Returns the items with the highest scores that are not hidden, for each row of what the scorer is asked for."""
+    topn, order = _arguments.integer("topn", topn, least=1), CatalogOrder(item_ids)
+    count = min(topn, len(item_ids))
+    items = np.full([len(asked), topn], -1, np.int32)
+    values = np.full([len(asked), topn], -np.inf, np.float32)
+    for block, scores, keys in order.blocks(scorer, asked, hidden):
         best = highest(keys, count)[:, ::-1]
         chosen, is_unseen = order.items(best), best > 0
         items[block, :count] = np.where(is_unseen, chosen, -1)
@@ -119,47 +97,26 @@ def top_items(
     return TopItems(items, values)
 
 
-def history_items(histories: Any, item_ids: np.ndarray) -> np.ndarray:
-    """Returns the items of histories, int32 [histories, longest]; -1 for unknown items and after the last one."""
-    lists = [listed("`histories`", ids) for ids in listed("`histories`", histories)]
-    rows, items, lengths = _flat("histories", lists, item_ids)
-    padded = np.full([len(lengths), max(1, lengths.max(initial=0))], -1, np.int32)
-    padded[rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)] = items
+def padded_items(name: str, lists: list[list[Any]], item_ids: np.ndarray) -> np.ndarray:
+    """Returns the items of lists of ids, int32 [lists, longest]; -1 for unknown items and after the last one."""
+    lengths = np.array([len(ids) for ids in lists], np.int64)
+    padded = np.full([len(lists), max(1, lengths.max(initial=0))], -1, np.int32)
+    items = places_of(name, [value for ids in lists for value in ids], item_ids, rows=False)
+    padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = items
     return padded
 
 
-def filter_of(name: str, items: Any, item_ids: np.ndarray, count: int) -> Interactions | None:
-    """Returns one list of ids, or one for each of `count` users, as `top_items` takes them; None for None."""
-    if items is None:
-        return None
-    rows, places, lengths = _flat(name, id_lists(f"`{name}`", items, count), item_ids)
-    return _lists(rows, places, len(lengths), item_ids)
-
-
-def seen_items(asked: np.ndarray, known: Interactions) -> Interactions:
-    """Returns the items of users, given by their places [users], or of histories [histories, longest]; -1 has none."""
-    if asked.ndim == 2:
-        return _lists(np.repeat(np.arange(len(asked)), asked.shape[1]), asked.ravel(), len(asked), known.item_ids)
-    matrix = known.matrix[np.maximum(asked, 0)]
-    matrix.data[np.repeat(asked < 0, np.diff(matrix.indptr))] = 0.0
-    return Interactions(matrix, item_ids=known.item_ids)
+def among(items: np.ndarray, num_items: int) -> np.ndarray:
+    """Returns which items of the catalog are in lists [lists, longest], -1 for padding: bool [lists, num_items]."""
+    mask = np.zeros([len(items), num_items + 1], bool)  # with a last column for padding
+    mask[np.arange(len(items))[:, np.newaxis], items] = True
+    return mask[:, :-1]
 
 
 def blocks(count: int, num_items: int) -> Iterator[slice]:
     """Yields slices of so many users that their scores of all items bound memory."""
     size = max(1, _BLOCK // max(num_items, 1))
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
-
-
-def _flat(name: str, lists: list[list[Any]], item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the items of lists of ids: their lists and places, -1 for unknown ones, and the lengths of the lists."""
-    lengths = np.array([len(ids) for ids in lists], np.int64)
-    places = places_of(name, [value for ids in lists for value in ids], item_ids, rows=False)
-    return np.repeat(np.arange(len(lists)), lengths), places, lengths
-
-
-def _lists(rows: np.ndarray, items: np.ndarray, count: int, item_ids: np.ndarray) -> Interactions:
-    return from_pairs(rows[items >= 0], items[items >= 0], np.arange(count), item_ids)
 
 
 def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
@@ -192,7 +149,7 @@ class CatalogOrder:
         self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
 
     def blocks(
-        self, scorer: CatalogScorer, users: np.ndarray, hidden: Callable[[slice], np.ndarray] | None
+        self, scorer: CatalogScorer, users: np.ndarray, hidden: Hidden | None
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
         score: Any = getattr(scorer, "predict", scorer)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +12,7 @@ from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer,
 from tfr_smooth.recommendation.ids import named_pair
 from tfr_smooth.recommendation.interactions import Interactions, counted
 
-DEFAULT_MEASURES = ("recall_20", "ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_100", "success_20", "map", "coverage_20")
-_COVERAGE = re.compile(r"coverage_[1-9][0-9]{0,8}")
+DEFAULT_MEASURES = ("recall_20", "ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_100", "success_20", "map")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,43 +22,25 @@ class CatalogEvaluation:
     Args:
       user_ids: The ids of the evaluated users, [users].
       values: For each measure, float64 [users], each in [0, 1].
-      coverage: For each `coverage_k`, the fraction of the catalog that is among the first k items of an evaluated user.
-      is_cold: bool [users], whether a user has no items in the training.
 
     Example:
       >>> from tfr_smooth import recommendation
       >>> test = recommendation.Interactions([[1, 0, 0], [0, 1, 0]], user_ids=["ann", "bob"])
-      >>> result = recommendation.evaluate(lambda users: [[3, 2, 1]] * len(users), test, measures=["P_1", "coverage_2"])
+      >>> result = recommendation.evaluate(lambda users: [[3, 2, 1]] * len(users), test, measures=["P_1", "map"])
       >>> print(result)
-      P_1         0.5000 ± 0.5000
-      coverage_2  0.6667
+      P_1  0.5000 ± 0.5000
+      map  0.7500 ± 0.2500
       >>> result.by_user("P_1")
       {'ann': 1.0, 'bob': 0.0}
     """
 
     user_ids: np.ndarray
     values: dict[str, np.ndarray]
-    coverage: dict[str, float]
-    is_cold: np.ndarray
 
     @property
-    def warm(self) -> CatalogEvaluation:
-        """The values of the users with items in the training, without the coverage."""
-        return self._of(~self.is_cold)
-
-    @property
-    def cold(self) -> CatalogEvaluation:
-        """The values of the users without items in the training, without the coverage."""
-        return self._of(self.is_cold)
-
-    def _of(self, chosen: np.ndarray) -> CatalogEvaluation:
-        values = {name: each[chosen] for name, each in self.values.items()}
-        return CatalogEvaluation(self.user_ids[chosen], values, {}, self.is_cold[chosen])
-
-    @property
-    def means(self) -> dict[str, Estimate]:
+    def means(self) -> ByMeasure[Estimate]:
         """The mean over users and its standard error, by measure."""
-        return {name: estimate(values) for name, values in self.values.items()}
+        return ByMeasure({name: estimate(values) for name, values in self.values.items()})
 
     def by_user(self, measure: str) -> dict[int | str, float]:
         """Returns the values of a measure by user, as `evaluation.randomization_test` takes them.
@@ -81,7 +60,7 @@ class CatalogEvaluation:
 
     def __str__(self) -> str:
         """Returns one line per measure."""
-        return str(ByMeasure[Any]({**self.means, **self.coverage}))
+        return str(self.means)
 
 
 def evaluate(
@@ -117,11 +96,10 @@ def evaluate(
       test: The test items of users. Users without test items are not evaluated.
       seen: Interactions whose items are not ranked, with the users and items of `test`: those of the training, and of
         the validation for a model that was trained on them too. None ranks all items.
-      measures: Names among those of `evaluation.trec_eval` and "coverage_k"; or one such name.
+      measures: Names among those of `evaluation.trec_eval`; or one such name.
 
     Returns:
-      The values of each user, and their means. Cold users are those without items in `seen`, or without it in the
-      interactions that the scorer was trained on, if it knows these.
+      The values of each user, and their means.
 
     Raises:
       ValueError: If an argument is invalid, the scorer was trained with other ids, `seen` has a test item of the same
@@ -139,10 +117,7 @@ def evaluate(
       >>> {name: round(each.mean, 4) for name, each in result.means.items()}
       {'recall_1': 0.25, 'map': 0.6667}
     """
-    given = [measures] if isinstance(measures, str) else list(measures)
-    coverage = {each: 0.0 for each in given if isinstance(each, str) and _COVERAGE.fullmatch(each)}
-    others = [each for each in given if each not in coverage]
-    names = [] if coverage and not others else checked_measures(others, more=" or coverage_k")
+    names = checked_measures(measures)
     check_ids_of(scorer, "test", test)
     if seen is not None:
         _check_disjoint(test, seen)
@@ -151,9 +126,7 @@ def evaluate(
         raise ValueError("`test` must have a user with items, got none.")
 
     order = CatalogOrder(test.item_ids)
-    depths = {name: min(parted(name)[1] or test.num_items, test.num_items) for name in [*names, *coverage]}
-    depth = max(depths.values())
-    shown = {name: np.zeros(test.num_items, bool) for name in coverage}
+    depth = max(min(parted(name)[1] or test.num_items, test.num_items) for name in names)
     counts = test.items_per_user[users]
     ranks = np.empty(counts.sum(), np.int64)
     filled = 0
@@ -167,17 +140,7 @@ def evaluate(
             places = np.where(own < ascending[row, 0], test.num_items, depth - np.searchsorted(ascending[row], own))
             ranks[filled : filled + len(places)] = np.sort(places)
             filled += len(places)
-        for name, items in shown.items():
-            best = ascending[:, depth - depths[name] :]
-            items[order.items(best[best > 0])] = True
-    trained = getattr(scorer, "interactions_", None) if seen is None else seen
-    is_cold = np.zeros(len(users), bool) if trained is None else trained.items_per_user[users] == 0
-    return CatalogEvaluation(
-        test.user_ids[users],
-        {name: _values(name, ranks, counts) for name in names},
-        {name: float(each.mean()) for name, each in shown.items()},
-        is_cold,
-    )
+    return CatalogEvaluation(test.user_ids[users], {name: _values(name, ranks, counts) for name in names})
 
 
 def _check_disjoint(test: Interactions, seen: Interactions) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import Any
-
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.interactions import Interactions, merged
+from tfr_smooth.recommendation.interactions import Interactions
 
 
 def hold_out(
@@ -66,8 +63,7 @@ def hold_out_new(
     whole: Interactions, *, before: Interactions, items: float, by: str, seed: int
 ) -> tuple[Interactions, Interactions]:
     """Splits interactions in two; a fraction of those that are not in `before`, at least one, is held out."""
-    pairs = (part.pairs() for part in (whole, before))
-    keys = [users * whole.num_items + items for users, items, *_ in pairs]
+    keys = [pairs["users"] * whole.num_items + pairs["items"] for pairs in (whole.pairs(), before.pairs())]
     new = np.flatnonzero(~np.isin(*keys))
     if not len(new):
         raise ValueError("`interactions` must have a new pair of a user and an item, got none.")
@@ -79,45 +75,3 @@ def hold_out_new(
     held = new[: max(1, round(items * len(new)))]
     chosen = np.isin(np.arange(whole.num_interactions), held)
     return whole.keeping(~chosen), whole.keeping(chosen)
-
-
-def split_by_time(interactions: Interactions, at: Any) -> tuple[Interactions, Interactions]:
-    """Splits interactions at one time for all users, as in production: a model knows only the past.
-
-    A pair of a user and an item is in one part only: if it has events before the time, its later events are dropped.
-
-    Args:
-      interactions: The interactions, with times.
-      at: The time: a number, or for times from timestamps also a date in UTC, such as "2026-01-31", or a
-        `datetime.datetime`.
-
-    Returns:
-      The interactions before this time, and the new pairs from it on, with the same users and items.
-
-    Raises:
-      ValueError: If there are no times, `at` is no time, or no interactions are on one side.
-
-    Example:
-      >>> import pandas as pd
-      >>> from tfr_smooth import recommendation
-      >>> frame = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "time": [10, 30, 20]})
-      >>> interactions = recommendation.from_dataframe(frame, user="user", item="item", time="time")
-      >>> train, test = recommendation.split_by_time(interactions, 20)
-      >>> train.num_interactions, test.num_interactions
-      (1, 2)
-    """
-    interactions.check_order("interactions", "split_by_time", times=True)
-    try:
-        date = isinstance(at, (str, datetime.date)) or hasattr(at, "astype") and at.dtype.kind == "M"
-        # In its own unit: nanoseconds have no far years.
-        since = np.datetime64(at) - np.datetime64(0, "s") if date else None
-        at = _arguments.real("at", at) if since is None else float(since / np.timedelta64(1, "s"))
-    except (TypeError, ValueError):
-        raise ValueError(f"`at` must be a number or a date, got {at!r}.") from None
-    times = interactions.event_table()[2]
-    earliest = -merged(np.maximum, interactions.events, -times)
-    is_new = earliest >= at
-    if is_new.all() or not is_new.any():
-        first, last = earliest.min(initial=np.inf), earliest.max(initial=-np.inf)
-        raise ValueError(f"`at` must be after {first} and at most {last}, the times of new interactions, got {at}.")
-    return interactions.keeping_events(times < at), interactions.keeping(is_new)

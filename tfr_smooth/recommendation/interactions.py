@@ -17,6 +17,10 @@ with _arguments.needed("scipy", extra="recommendation", by="tfr_smooth.recommend
     from scipy import sparse as sparse
 
 
+# What repeated pairs have of the values of their events.
+_MERGES = {"times": np.maximum, "weights": np.add}
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
     """Users x items, sparse: a user either interacted with an item or did not.
@@ -46,8 +50,7 @@ class Interactions:
       duplicates: Number of further events of the same user and item, which are one pair.
       events: int64 [events], the place of the pair of each event in `matrix.indices`, user by user, the latest event of
         a user last; None if there is no order.
-      event_times: float64 [events], or None unless pairs repeat and there are times.
-      event_weights: float64 [events], or None unless pairs repeat in an order and there are weights.
+      event_values: The times and weights of the events, float64 [events] by name, if pairs repeat in an order.
 
     Raises:
       ValueError: If the matrix, the ids, the times or the weights are invalid.
@@ -71,8 +74,7 @@ class Interactions:
     weights: Any = None
     duplicates: int = dataclasses.field(default=0, init=False)
     events: Any = dataclasses.field(default=None, init=False)
-    event_times: Any = dataclasses.field(default=None, init=False)
-    event_weights: Any = dataclasses.field(default=None, init=False)
+    event_values: dict[str, np.ndarray] = dataclasses.field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Brings the fields into one form and checks them."""
@@ -90,7 +92,7 @@ class Interactions:
         for name in ("times", "weights"):
             if getattr(self, name) is None:
                 continue
-            object.__setattr__(self, name, checked_numbers(name, getattr(self, name), stored))
+            object.__setattr__(self, name, _checked_numbers(name, getattr(self, name), stored))
             if not is_canonical or matrix.nnz != stored:
                 raise ValueError(f"`matrix` must be in CSR format with ascending indices and no zeros for `{name}`.")
         matrix.data = np.ones_like(matrix.data)
@@ -98,7 +100,7 @@ class Interactions:
         for name, count in (("user_ids", self.num_users), ("item_ids", self.num_items)):
             object.__setattr__(self, name, checked_ids(name, getattr(self, name), count))
         if self.times is not None:
-            object.__setattr__(self, "events", np.lexsort([self.times, self.pairs()[0]]))
+            object.__setattr__(self, "events", np.lexsort([self.times, self.pairs()["users"]]))
 
     @property
     def num_users(self) -> int:
@@ -230,23 +232,21 @@ class Interactions:
     @functools.cached_property
     def _in_order(self) -> Any:
         """The weights of the events as a CSR array whose rows are in order of time, with repeated items."""
-        users, items, _, weights = self.event_table()
-        weights = np.ones(len(items), np.float32) if weights is None else weights.astype(np.float32)
-        ends = np.cumsum(np.bincount(users, minlength=self.num_users))
-        return sparse.csr_array((weights, items, np.append(0, ends)), shape=self.matrix.shape)
+        table = self.event_table()
+        weights = table.get("weights", np.ones(len(table["items"]))).astype(np.float32)
+        ends = np.cumsum(np.bincount(table["users"], minlength=self.num_users))
+        return sparse.csr_array((weights, table["items"], np.append(0, ends)), shape=self.matrix.shape)
 
     def last_events(self) -> np.ndarray:
         """Returns the place of the last event of each pair among the events of its user, < 0, where -1 is the last."""
-        ends = np.cumsum(np.bincount(self.event_table()[0], minlength=self.num_users))
         places = merged(np.maximum, self.events, np.arange(len(self.events)))
-        return places.astype(np.int64) - ends[self.pairs()[0]]
+        return places.astype(np.int64) - self._in_order.indptr[1:][self.pairs()["users"]]
 
-    def check_order(self, name: str, needed_by: str, *, times: bool = False) -> None:
-        """Checks that the events have an order, or times; `name` is that of the interactions in the message."""
-        if (self.times if times else self.events) is None:
-            expected = "have times" if times else "have an order"
-            way_out = "read it with `from_dataframe(..., time=...)`" + " or `read_interactions`" * (not times)
-            raise ValueError(f"`{name}` must {expected} for `{needed_by}`, got none: {way_out}.")
+    def check_order(self, name: str, needed_by: str) -> None:
+        """Checks that the events have an order; `name` is that of the interactions in the message."""
+        if self.events is None:
+            way_out = "read it with `from_dataframe(..., time=...)` or `read_interactions`"
+            raise ValueError(f"`{name}` must have an order for `{needed_by}`, got none: {way_out}.")
 
     @functools.cached_property
     def weighted(self) -> Any:
@@ -282,12 +282,9 @@ class Interactions:
 
     def keeping(self, chosen: np.ndarray) -> Interactions:
         """Returns the interactions that a mask [interactions] chooses, with the same users and items."""
-        return self.keeping_events(chosen if self.events is None else chosen[self.events])
-
-    def keeping_events(self, chosen: np.ndarray) -> Interactions:
-        """Returns the events that a mask [events] chooses, with the same users and items."""
-        users, items, *values = (None if values is None else values[chosen] for values in self.event_table())
-        return from_pairs(users, items, self.user_ids, self.item_ids, *values, ordered=self.events is not None)
+        of_events = chosen if self.events is None else chosen[self.events]
+        table = {name: values[of_events] for name, values in self.event_table().items()}
+        return from_events(table, self.user_ids, self.item_ids, ordered=self.events is not None)
 
     def union(self, other: Interactions) -> Interactions:
         """Returns the interactions of both, with the same users and items.
@@ -295,15 +292,12 @@ class Interactions:
         A pair of both has the latest time and the sum of the weights. Times of only one of them are dropped; the events
         of `other` are then after the own ones.
         """
-        tables = [self.event_table(), other.event_table()]
-        if (self.weights is None) != (other.weights is None):
-            tables = [(*table[:3], np.ones(len(table[0])) if table[3] is None else table[3]) for table in tables]
-        users, items, *values = (
-            None if any(part is None for part in parts) else np.concatenate(parts)
-            for parts in zip(*tables, strict=True)
-        )
+        first, second = self.event_table(), other.event_table()
+        if "weights" in {**first, **second}:
+            first, second = ({"weights": np.ones(len(table["users"])), **table} for table in (first, second))
+        table = {name: np.concatenate([first[name], second[name]]) for name in first if name in second}
         ordered = self.events is not None and other.events is not None
-        return from_pairs(users, items, self.user_ids, self.item_ids, *values, ordered=ordered)
+        return from_events(table, self.user_ids, self.item_ids, ordered=ordered)
 
     def renumbered(self, user_ids: Any, item_ids: Any) -> Interactions:
         """Returns the interactions with further users and items, or in another order.
@@ -325,17 +319,16 @@ class Interactions:
           [[0.0, 0.0, 1.0]]
         """
         ids = checked_ids("user_ids", user_ids, None), checked_ids("item_ids", item_ids, None)
-        users, items, *values = self.event_table()
-        users = indices_of("user", ids[0], self.user_ids.tolist())[users]
-        items = indices_of("item", ids[1], self.item_ids.tolist())[items]
-        return from_pairs(users, items, *ids, *values, ordered=self.events is not None)
+        table = self.event_table()
+        table["users"] = indices_of("user", ids[0], self.user_ids.tolist())[table["users"]]
+        table["items"] = indices_of("item", ids[1], self.item_ids.tolist())[table["items"]]
+        return from_events(table, *ids, ordered=self.events is not None)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the content as arrays of integers and numbers, as `from_arrays` takes them."""
-        _, items, times, weights = self.event_table()
-        arrays = {"items": items, "indptr": self._in_order.indptr.astype(np.int64)}
-        arrays["ordered"] = np.array(self.events is not None)
-        arrays |= {name: values for name, values in (("times", times), ("weights", weights)) if values is not None}
+        arrays = self.event_table()
+        del arrays["users"]
+        arrays |= {"indptr": self._in_order.indptr.astype(np.int64), "ordered": np.array(self.events is not None)}
         return arrays | {name: ids_to_array(getattr(self, name)) for name in ("user_ids", "item_ids")}
 
     @classmethod
@@ -347,23 +340,20 @@ class Interactions:
         sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=shape).check_format()
         if indptr[-1] != len(items):
             raise ValueError(f"`indptr` must end with the {len(items)} events, got {indptr[-1]}.")
-        users = np.repeat(np.arange(shape[0]), np.diff(indptr))
-        values = (arrays.get(name) for name in ("times", "weights"))
-        return from_pairs(users, items, *ids.values(), *values, ordered=bool(arrays["ordered"]))
+        table = {"users": np.repeat(np.arange(shape[0]), np.diff(indptr)), "items": items}
+        table |= {name: arrays[name] for name in ("times", "weights") if name in arrays}
+        return from_events(table, *ids.values(), ordered=bool(arrays["ordered"]))
 
-    def pairs(self) -> tuple[Any, ...]:
-        """Returns the users and items of the pairs, their times and their weights."""
+    def pairs(self) -> dict[str, np.ndarray]:
+        """Returns the "users" and "items" of the pairs, and their "times" and "weights", if they have some."""
         users = np.repeat(np.arange(self.num_users), self.items_per_user)
-        return users, self.matrix.indices.astype(np.int64), self.times, self.weights
+        table = {"users": users, "items": self.matrix.indices.astype(np.int64)}
+        return table | {name: vars(self)[name] for name in ("times", "weights") if vars(self)[name] is not None}
 
-    def event_table(self) -> tuple[Any, ...]:
-        """Returns the users and items of the events in order, their times and weights; those of pairs without order."""
+    def event_table(self) -> dict[str, np.ndarray]:
+        """Returns the same of the events in order, or of the pairs without order."""
         pairs = self.pairs()
-        if self.events is None:
-            return pairs
-        users, items, *of_pairs = (None if values is None else values[self.events] for values in pairs)
-        own = self.event_times, self.event_weights
-        return users, items, *(pair if event is None else event for pair, event in zip(of_pairs, own, strict=True))
+        return pairs if self.events is None else {name: pairs[name][self.events] for name in pairs} | self.event_values
 
     def check_same_ids(self, name: str, other: Interactions, other_name: str) -> None:
         """Checks that other interactions number the same users and items."""
@@ -380,40 +370,30 @@ def _at(rows: Any, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return items, weights
 
 
-def from_pairs(
-    users: Any,
-    items: Any,
-    user_ids: Any,
-    item_ids: Any,
-    times: Any = None,
-    weights: Any = None,
-    *,
-    ordered: bool = False,
+def from_events(
+    table: Mapping[str, np.ndarray], user_ids: Any, item_ids: Any, *, ordered: bool = False
 ) -> Interactions:
-    """Returns the interactions of pairs of numbers, some of which may be repeated.
+    """Returns the interactions of a table as that of `Interactions.event_table`, in which pairs may be repeated.
 
     A repeated pair has its latest time, the sum of its weights, and several events if there are times or an order: that
     of the times, and the given one for equal times, or without times if `ordered`.
     """
+    users, items = table["users"], table["items"]
     # One number per pair, which fits int64 for any number of users and items that fit into memory.
     keys, places = np.unique(users * len(item_ids) + items, return_inverse=True)
     rows, columns = np.divmod(keys, max(len(item_ids), 1))
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
     fields: dict[str, Any] = {"duplicates": len(places) - len(keys)}
-    order = np.lexsort([users] if times is None else [times, users])
-    is_ordered = ordered or times is not None
-    if is_ordered:
+    fields |= {name: merged(merge, places, table[name]) for name, merge in _MERGES.items() if name in table}
+    if ordered or "times" in table:
+        order = np.lexsort([table["times"], users] if "times" in table else [users])
         fields["events"] = places[order]
-    for name, merge, values in (("times", np.maximum, times), ("weights", np.add, weights)):
-        if values is not None:
-            numbers = checked_numbers(name, values, len(places), "event")
-            fields[name] = merged(merge, places, numbers)
-            if is_ordered and len(keys) < len(places):
-                fields[f"event_{name}"] = numbers[order]
+        if len(keys) < len(places):
+            fields["event_values"] = {name: table[name][order] for name in _MERGES if name in table}
     shape = len(user_ids), len(item_ids)
     matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
     interactions = Interactions(matrix, user_ids, item_ids)
-    vars(interactions).update(fields)  # which are checked, and in the order of the matrix
+    vars(interactions).update(fields)  # which are in the order of the matrix
     return interactions
 
 
@@ -429,10 +409,10 @@ def merged(merge: np.ufunc, places: np.ndarray, values: np.ndarray) -> np.ndarra
     return results
 
 
-def checked_numbers(name: str, values: Any, count: int, what: str = "interaction") -> np.ndarray:
+def _checked_numbers(name: str, values: Any, count: int) -> np.ndarray:
     """Returns times, or weights > 0, as float64."""
-    is_weight = name.endswith("weights")
-    expected = f"{count} finite numbers{' > 0' * is_weight}, one per {what}"
+    is_weight = name == "weights"
+    expected = f"{count} finite numbers{' > 0' * is_weight}, one per interaction"
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import array
-import bisect
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.data.reading.value_types import parsed_dates
 from tfr_smooth.recommendation.ids import checked_ids, named_pair
-from tfr_smooth.recommendation.interactions import counted, from_pairs, wrong_numbers
+from tfr_smooth.recommendation.interactions import counted, from_events, wrong_numbers
 
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
@@ -42,7 +41,7 @@ def read_interactions(*files: FilePattern) -> Any:
       order of the ids.
 
     Raises:
-      ValueError: If a file has no pairs or is malformed, or a pair is in two parts (`path:line: problem`); or if all
+      ValueError: If a file has no pairs or is malformed (`path:line: problem`), or a pair is in two parts; or if all
         lines of a part have 3 fields or all have 4, and users have several lines, as in files of `user item rating
         timestamp`.
 
@@ -90,8 +89,8 @@ def from_dataframe(
       The interactions, or a tuple of those of each part, as from `read_interactions`.
 
     Raises:
-      ValueError: If a column is missing or has invalid values, a frame has no pairs, or a pair is in two parts. The
-        message names the frame and the row.
+      ValueError: If a column is missing or has invalid values, whose row the message names, a frame has no pairs, or a
+        pair is in two parts.
 
     Example:
       >>> import pandas as pd
@@ -114,19 +113,15 @@ class _Events(NamedTuple):
       name: The source, for messages.
       users: The place of each event among the ids of users, int64 [events], and these.
       items: The same of items.
-      times: float64 [events], or None.
-      weights: float64 [events], or None.
+      values: The "times" and "weights" of the events, float64 [events], if they have some.
       ordered: Whether the events of each user are in order of time.
-      place: Returns where an event is in the source, such as `path:line`.
     """
 
     name: str
     users: tuple[np.ndarray, list[Any]]
     items: tuple[np.ndarray, list[Any]]
-    times: np.ndarray | None
-    weights: np.ndarray | None
+    values: dict[str, np.ndarray]
     ordered: bool
-    place: Callable[[int], str]
 
 
 def _joined(sources: Sequence[_Events]) -> Any:
@@ -141,13 +136,13 @@ def _joined(sources: Sequence[_Events]) -> Any:
     for a, b in itertools.combinations(range(len(sources)), 2):
         both = np.intersect1d(unique[a], unique[b], assume_unique=True)
         if len(both):
-            place = sources[b].place(int(np.argmax(keys[b] == both[0])))
             pair = named_pair(user_ids, item_ids, *divmod(int(both[0]), len(item_ids)))
-            raise ValueError(f"{place}: {pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)")
+            found = f"{pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)"
+            raise ValueError(f"{sources[b].name}: {found}")
     parts = []
     for source, of_users, of_items in zip(sources, users, items, strict=True):
-        values = source.times, source.weights
-        parts.append(from_pairs(of_users, of_items, user_ids, item_ids, *values, ordered=source.ordered))
+        table = {"users": of_users, "items": of_items, **source.values}
+        parts.append(from_events(table, user_ids, item_ids, ordered=source.ordered))
     return tuple(parts) if len(parts) > 1 else parts[0]
 
 
@@ -165,13 +160,11 @@ def _numbered(name: str, parts: Sequence[tuple[Any, list[Any]]], of_files: bool)
 def _file_events(paths: Sequence[str]) -> _Events:
     """Reads the files of one part."""
     # Arrays of numbers: lists of Python objects would take several times the memory.
-    users, items, lines = array.array("q"), array.array("q"), array.array("q")
+    users, items = array.array("q"), array.array("q")
     known: tuple[dict[str, int], dict[str, int]] = {}, {}
-    starts: list[int] = []
     lengths: set[int] = set()
     num_lines = 0
     for path in paths:
-        starts.append(len(lines))
         for number, line in numbered_lines(path):
             try:
                 fields = line.decode().split()
@@ -181,34 +174,31 @@ def _file_events(paths: Sequence[str]) -> _Events:
                 user, count = known[0].setdefault(fields[0], len(known[0])), len(fields) - 1
                 items.extend(known[1].setdefault(item, len(known[1])) for item in fields[1:])
                 users.extend([user] * count)
-                lines.extend([number] * count)
                 lengths.add(count)
                 num_lines += 1
-
-    def line_of(event: int) -> str:
-        return f"{paths[bisect.bisect(starts, event) - 1]}:{lines[event]}"
 
     if lengths in ({2}, {3}) and num_lines > len(known[0]):
         form = "`user item rating`" if lengths == {2} else "`user item rating timestamp`"
         way_out = "read these with `from_dataframe`, or put all items of a user on one line"
         raise ValueError(f"{paths[0]}: users have several lines, all of the form {form}: {way_out}")
     user_of, item_of = (np.frombuffer(each, np.int64) for each in (users, items))
-    return _Events(paths[0], (user_of, list(known[0])), (item_of, list(known[1])), None, None, True, line_of)
+    return _Events(paths[0], (user_of, list(known[0])), (item_of, list(known[1])), {}, True)
 
 
 def _frame_events(name: str, given: Any, user: str, item: str, time: str | None, weight: str | None) -> _Events:
     """Returns the events of the rows of a DataFrame, in order of time; `name` is that of the frame in messages."""
     frame = checks.as_arrow(of_files(given))
     users, items = (_ids(*_column(name, frame, column)) for column in (user, item))
-    weights = None if weight is None else _numbers(*_column(name, frame, weight), is_weight=True)
-    if time is None:
-        return _Events(name, users, items, None, weights, False, lambda event: f"{name}, row {event}")
-    exact, times = _times(*_column(name, frame, time))
-    # Integers, such as nanoseconds, may be equal as float64.
-    order = np.argsort(exact, kind="stable")
-    users, items = ((places[order], ids) for places, ids in (users, items))
-    weights = None if weights is None else weights[order]
-    return _Events(name, users, items, times[order], weights, False, lambda event: f"{name}, row {order[event]}")
+    values = {}
+    if weight is not None:
+        values["weights"] = _numbers(*_column(name, frame, weight), is_weight=True).astype(np.float64)
+    if time is not None:
+        exact, values["times"] = _times(*_column(name, frame, time))
+        # Integers, such as nanoseconds, may be equal as float64.
+        order = np.argsort(exact, kind="stable")
+        users, items = ((places[order], ids) for places, ids in (users, items))
+        values = {column: numbers[order] for column, numbers in values.items()}
+    return _Events(name, users, items, values, ordered=False)
 
 
 def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:

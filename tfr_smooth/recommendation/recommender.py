@@ -14,6 +14,7 @@ from typing_extensions import Self
 from tfr_smooth import _arguments, _serialization, losses
 from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
+from tfr_smooth.data.reading.ids import id_lists, listed
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.fit_data import FitData
@@ -273,8 +274,7 @@ class Recommender(Estimator):
 
         Returns:
           The ids of the items, [users, topn], best first, and their scores. With fewer items to choose from than
-          `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf. `print` shows a line per
-          user.
+          `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf.
 
         Raises:
           ValueError: If an id is missing or cannot be one of the training, not one of `users` and `histories` is given,
@@ -282,12 +282,22 @@ class Recommender(Estimator):
         """
         if users is None and histories is None:
             raise ValueError("One of `users` and `histories` must be given, got none.")
-        asked, catalog, known = self._asked(users, histories), self.item_vectors(), self.interactions_
-        given = {"exclude": exclude, "only": only}
-        filters = {name: catalog_order.filter_of(name, of, known.item_ids, len(asked)) for name, of in given.items()}
-        options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
-        seen, scorer = catalog_order.seen_items(asked, known), lambda rows: self._scores(asked[rows], catalog)
-        return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(asked)), **options))
+        asked, catalog = self._asked(users, histories), self.item_vectors()
+        exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
+        filters = []
+        for name, lists in (("exclude", exclude), ("only", only)):
+            if lists is not None:
+                ids = id_lists(f"`{name}`", lists, len(asked))
+                padded = catalog_order.padded_items(name, ids, self.interactions_.item_ids)
+                filters.append((np.broadcast_to(padded, [len(asked), padded.shape[1]]), name == "only"))
+
+        def hidden(block: slice) -> np.ndarray:
+            mask = self._seen(asked[block]) & exclude_seen
+            for items, is_choice in filters:
+                mask |= catalog_order.among(items[block], len(catalog)) ^ is_choice
+            return mask
+
+        return self._best(lambda rows: self._scores(rows, catalog), asked, hidden, topn)
 
     def user_vectors(self, users: Any = None, *, histories: Any = None) -> np.ndarray:
         """Returns the vectors of users, the queries of an index of `item_vectors`.
@@ -328,8 +338,16 @@ class Recommender(Estimator):
         if users is not None and histories is not None:
             raise ValueError("One of `users` and `histories` must be given, got both.")
         if histories is not None:
-            return catalog_order.history_items(histories, known.item_ids)
+            lists = [listed("`histories`", items) for items in listed("`histories`", histories)]
+            return catalog_order.padded_items("histories", lists, known.item_ids)
         return np.arange(known.num_users) if users is None else places_of("users", users, known.user_ids)
+
+    def _seen(self, asked: np.ndarray) -> np.ndarray:
+        """Returns which items users have, or are in histories, bool [asked, items]."""
+        known = self.interactions_
+        if asked.ndim == 2:
+            return catalog_order.among(asked, known.num_items)
+        return known.dense(np.maximum(asked, 0)) & (asked >= 0)[:, np.newaxis]
 
     def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
         scores, model = self._vectors(asked) @ catalog.T, self.model_
@@ -364,12 +382,17 @@ class Recommender(Estimator):
           ValueError: If an item is unknown, or `topn` is out of range.
         """
         model, indices = self._fitted(), self.interactions_.item_indices(items)
-        seen = catalog_order.seen_items(indices[:, np.newaxis], self.interactions_)
-        scorer = lambda rows: model.item_cosines(indices[rows]).numpy()  # noqa: E731
-        return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(indices)), topn=topn))
+        return self._best(model.item_cosines, indices, lambda block: self._seen(indices[block, np.newaxis]), topn)
 
-    def _with_ids(self, top: catalog_order.TopItems) -> catalog_order.TopItems:
-        ids = np.append(self.interactions_.item_ids, servable.no_item(self.interactions_.item_ids))
+    def _best(
+        self, scorer: catalog_order.CatalogScorer, asked: np.ndarray, hidden: catalog_order.Hidden, topn: int
+    ) -> catalog_order.TopItems:
+        """Returns the ids of the best items for the rows of what the scorer is asked for."""
+        known = self.interactions_.item_ids
+        top, ids = (
+            catalog_order.best_items(scorer, asked, known, hidden, topn),
+            np.append(known, servable.no_item(known)),
+        )
         return top._replace(items=ids[top.items])
 
     def evaluate(
@@ -382,7 +405,7 @@ class Recommender(Estimator):
           measures: As for `recommendation.evaluate`.
 
         Returns:
-          The values of each user, and their means, also of warm and cold users apart; see `recommendation.evaluate`.
+          The values of each user, and their means; see `recommendation.evaluate`.
 
         Raises:
           ValueError: If a user or item is unknown, or as for `recommendation.evaluate`.
