@@ -226,6 +226,7 @@ def test_a_process_forked_after_loading_is_refused_in_one_line(exported, tmp_pat
 def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
     features, labels, queries = numbers()
     ranker = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
+    ranker.model_.export(str(tmp_path / "keras"), verbose=False)  # before any call of the model
     loaded = serving.load(ranker.export(tmp_path, warmup=False))
     new = features[:5]
     assert np.isnan(features).any()
@@ -234,6 +235,9 @@ def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
     named = [dict(zip("123", row, strict=True)) for row in rows]
     for documents in (rows, named, new):
         np.testing.assert_allclose(scores_of(loaded.rank(documents=documents)), expected, **CLOSE)
+    inputs = {"features": tf.constant(new[np.newaxis], tf.float32), "mask": tf.ones([1, 5], tf.bool)}
+    by_keras = tf.saved_model.load(str(tmp_path / "keras"))
+    np.testing.assert_allclose(by_keras.serve(inputs)[0], expected, **CLOSE)
     with pytest.raises(ValueError, match="'features' must be vectors of 3 numbers, got 2"):
         loaded.rank(documents=[[1.0, 2.0]])
 
@@ -308,7 +312,7 @@ def test_recommendations_are_those_of_the_recommender(of_text, recommenders, mon
         {"histories": histories, "only": item_ids[2:12], "exclude": [[], item_ids[:12], [item_ids[4]]]},
     ]
     no_item = "" if of_text else -1
-    monkeypatch.setattr(loading, "_ITEMS", 5)  # in parts
+    monkeypatch.setattr(loading, "_USERS", 2)  # in parts
     for call in calls:
         expected = recommender.recommend(**call)
         for recommended, items, scores in zip(loaded.recommend(**call), expected.items, expected.scores, strict=True):

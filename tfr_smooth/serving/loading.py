@@ -15,15 +15,13 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import KINDS, Column, listed, raw_array
-from tfr_smooth.columns.list_context import similar_lists
 from tfr_smooth.data.reading import checks, ids
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import versions
 
-# Not tuned: limits of memory, on which results do not depend.
-_ITEMS = 2**12  # items of users that are scored at once, with padding, unless a list is longer
-_CATALOG = 2**10  # items of the catalog, all of which have a score for each user, that take the memory of one of a user
+# Not tuned: results do not depend on them.
+_USERS = 32  # at once, each of whom has a score for each item of the catalog in memory
 _WARM_UP = 100  # documents of the list that is ranked before `load` returns
 
 
@@ -177,7 +175,6 @@ class LoadedRecommender(_Loaded):
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
         super().__init__(path, card)
         of_input = {"users": "users", "items": "histories"}
-        self._num_items = card["model"]["num_items"]
         self._types = {what: card["signatures"][name]["inputs"][name] for what, name in of_input.items()}
         warm_up: list[dict[str, Any]] = [{}, {"exclude": ()}, {"only": ()}]
         for filters in warm_up:
@@ -218,24 +215,22 @@ class LoadedRecommender(_Loaded):
             lists["exclude"] = ids.id_lists("`exclude`", () if exclude is None else exclude, count)
         if only is not None:
             lists["only"] = ids.id_lists("`only`", only, count)
-        arrays, sizes = {}, np.full(count, self._num_items // _CATALOG + 1)
+        arrays = {}
         for name, items in lists.items():
             lengths = np.array([*map(len, items)], int)
             arrays[name] = np.split(self._ids(name, [*itertools.chain(*items)]), np.cumsum(lengths)[:-1])
-            sizes = np.maximum(sizes, lengths if len(items) == count else 0)
-        ranked: list[list[RecommendedItem]] = [[]] * count
-        for chosen in similar_lists(sizes, _ITEMS):
-            inputs = {} if user_ids is None else {"users": user_ids[chosen]}
+        ranked: list[list[RecommendedItem]] = []
+        for first in range(0, count, _USERS):
+            some = slice(first, first + _USERS)
+            inputs = {} if user_ids is None else {"users": user_ids[some]}
             for name, of_users in arrays.items():
-                inputs[name] = _padded([of_users[place] for place in chosen] if len(of_users) == count else of_users)
+                inputs[name] = _padded(of_users[some] if len(of_users) == count else of_users)
             answer = self._call(signature, inputs)
-            items, scores = (answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores"))
-            for place, *of_user in zip(chosen, items, scores, strict=True):
-                ranked[place] = [
-                    RecommendedItem(item.decode() if isinstance(item, bytes) else item, score)
-                    for item, score in zip(*of_user, strict=True)
-                    if score > PADDING_SCORE
-                ]
+            for of_user in zip(
+                *(answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores")), strict=True
+            ):
+                pairs = [pair for pair in zip(*of_user, strict=True) if pair[1] > PADDING_SCORE]
+                ranked.append([RecommendedItem(_plain(item), score) for item, score in pairs])
         return ranked
 
     def _ids(self, argument: str, values: Any) -> np.ndarray:
@@ -361,6 +356,10 @@ def _listed(values: Any) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or hasattr(values, "columns") or not np.iterable(values):
         raise ValueError(f"`documents` must be a list, got {checks.shown(values)}.")
     return list(values)
+
+
+def _plain(item: Any) -> Any:
+    return item.decode() if isinstance(item, bytes) else item
 
 
 def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
