@@ -86,26 +86,17 @@ def test_inputs_without_labels_have_labels_of_0(element):
     assert found["0"] == (["0", "1", "2"], [0, 0, 0], [2, 4, 0])
 
 
-def test_a_functional_model_of_several_inputs_gets_them_without_the_ids():
-    queries, documents = tf.keras.Input([1], name="query"), tf.keras.Input([None, 1], name="document")
-    product = tf.keras.layers.Multiply()([documents, tf.keras.layers.Reshape([1, 1])(queries)])
-    model = tf.keras.Model({"query": queries, "document": documents}, tf.keras.layers.Reshape((-1,))(product))
-    ids = {"query_id": np.array(["a", "b"]), "doc_id": np.array([["x", "y", ""], ["u", "v", "w"]])}
-    inputs = {"query": np.full([2, 1], 2.0, np.float32), "document": FEATURES, **ids}
-    assert by_query(training.score_queries(model, [(inputs, LABELS)])) == {
-        "a": (["x", "y"], [1, 0], [2, 4]),
-        "b": (["u", "v", "w"], [0, 2, 1], [6, 8, 10]),
+def test_queries_and_documents_have_the_ids_of_the_inputs_which_the_model_does_not_get():
+    ids = {"query_id": np.array([3, 4]), "doc_id": np.array([["x", "y", ""], ["u", "v", "w"]])}
+
+    def model(inputs):
+        assert inputs.keys() == {"features"}
+        return 2 * inputs["features"]
+
+    assert by_query(training.score_queries(model, [({"features": FEATURES, **ids}, LABELS)])) == {
+        "3": (["x", "y"], [1, 0], [2, 4]),
+        "4": (["u", "v", "w"], [0, 2, 1], [6, 8, 10]),
     }
-
-
-@pytest.mark.parametrize("shape", [[2], [2, 1]])
-def test_queries_are_named_by_an_input_of_their_texts(shape):
-    inputs = {"features": FEATURES, "query": tf.reshape(["red shoes", "é"], shape)}
-    for names, ids in (({}, ["red shoes", "é"]), ({"query_id": np.array([3, 4])}, ["3", "4"])):
-        found = by_query(training.score_queries(lambda given: 2 * given["features"], [({**inputs, **names}, LABELS)]))
-        assert found == dict(zip(ids, EXPECTED.values(), strict=True))
-    words = {**inputs, "query": tf.constant([["red", "shoes"], ["blue", "hat"]])}
-    assert by_query(training.score_queries(lambda given: 2 * given["features"], [(words, LABELS)])) == EXPECTED
 
 
 def test_a_functional_model_may_have_only_the_features_as_input():

@@ -21,27 +21,21 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    "config",
     [
-        ("", "TF_CONFIG must describe the cluster and the task of this process for 'multi_worker', as in "),
-        ("{", "the task of this process for .multi_worker., as in {\"cluster\": .*, got '{'"),
-        ({"cluster": CLUSTER}, "must describe the cluster and the task"),
-        ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must describe the cluster and the task"),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task in the cluster, not worker 2 for"),
-        ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task in the cluster, not chief 0 for"),
-        (
-            {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
-            "TF_CONFIG must have no jobs except chief, worker for 'multi_worker', got '{.*ps",
-        ),
-        (
-            {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
-            "TF_CONFIG must have the job worker for 'multi_worker', got",
-        ),
+        "",
+        "{",
+        {"cluster": CLUSTER},
+        {"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}},
+        {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
+        {"cluster": CLUSTER, "task": {"type": "chief", "index": 0}},
+        {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
+        {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
     ],
 )
-def test_a_wrong_tf_config_is_explained(monkeypatch, config, message):
+def test_a_wrong_tf_config_is_explained(monkeypatch, config):
     monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="TF_CONFIG must describe a cluster of workers, .* as in {.cluster.*, got "):
         training.get_strategy("multi_worker")
 
 

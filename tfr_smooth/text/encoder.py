@@ -280,10 +280,6 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
     except Exception as error:  # Each format and architecture raises other types.
         reason = " ".join(str(error).split())
         raise ValueError(f"{folder}: KerasHub cannot read it: {type(error).__name__}: {reason}") from error
-    known = tokenizer.vocabulary_size()
-    size = getattr(backbone.token_embedding, "input_dim", known)
-    if known > size:
-        raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     options: dict[str, Any] = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder)}
     if "model_type" not in config:  # a preset of KerasHub

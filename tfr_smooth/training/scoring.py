@@ -28,10 +28,9 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
         [batch, list, 1], dense or ragged.
       dataset: Batches of (inputs, labels), (inputs, labels, weights) or inputs, dense or ragged, as the model is
         trained on. If the inputs are a dict, "query_id" and "doc_id" are the ids, as created by
-        `data.Lists.batches(..., ids=True)`; they are passed to the model only if it has inputs of these names. Without
-        "query_id", the ids are the texts of an input "query" with one string per list, or numbers from 0. Documents are
-        real where "mask" in a dict of inputs is True, or, without a mask, where labels are >= 0. Without labels and
-        mask, all documents are real. Missing labels are 0.
+        `data.Lists.batches(..., ids=True)`, which the model does not get. Without "query_id", the ids are numbers from
+        0. Documents are real where "mask" in a dict of inputs is True, or, without a mask, where labels are >= 0.
+        Without labels and mask, all documents are real. Missing labels are 0.
 
     Yields:
       A `ScoredQuery` for each list, in the order of the dataset, with its real documents in their order. The document
@@ -57,13 +56,12 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     if isinstance(model, tf.keras.Model):
         strategies.check_readable(model)
         score = compiled_scorer(model)
-    taken = _input_names(model)
     number = 0
     for element in dataset:
         inputs, labels = _parts(element)
         named = inputs if isinstance(inputs, dict) else {}
         if named:
-            inputs = {name: values for name, values in inputs.items() if name not in _IDS or name in taken}
+            inputs = {name: values for name, values in inputs.items() if name not in _IDS}
         for query in _queries(named, labels, score(inputs), number):
             number += 1
             yield query
@@ -128,21 +126,11 @@ def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> I
             got = f"shape {tuple(scores.shape)}"
             raise ValueError(f"`model` must return a score for each document, {expected}, got {got}.")
     doc_ids = _lists("`doc_id`", inputs["doc_id"]) if "doc_id" in inputs else None
-    query_ids = _query_ids(inputs, len(masks))
+    query_ids = _texts(inputs["query_id"].numpy()) if "query_id" in inputs else None
     for row, (mask, its_labels) in enumerate(zip(masks, by_label, strict=True)):
         names = [""] * int(mask.sum()) if doc_ids is None else _texts(doc_ids[row][: len(mask)][mask])
         query_id = str(number + row) if query_ids is None else query_ids[row]
         yield ScoredQuery(query_id, document_names(names), its_labels[mask], by_query[row][: len(mask)][mask])
-
-
-def _query_ids(inputs: dict[str, Any], count: int) -> list[str] | None:
-    """Returns the ids of a batch, or None: the input `query` may be features or words instead of one text per list."""
-    if "query_id" in inputs:
-        return _texts(inputs["query_id"].numpy())
-    texts = inputs.get("query")
-    if not isinstance(texts, tf.Tensor) or texts.dtype != tf.string or tf.size(texts) != count:
-        return None
-    return _texts(texts.numpy())
 
 
 def _texts(ids: Any) -> list[str]:
@@ -161,12 +149,6 @@ def _lists(what: str, values: Any) -> list[np.ndarray]:
     if isinstance(values, tf.RaggedTensor):
         return np.split(values.flat_values.numpy(), values.row_splits.numpy()[1:-1])
     return list(values.numpy())
-
-
-def _input_names(model: Any) -> set[str]:
-    """Returns the input names of a functional model."""
-    names = getattr(model, "input_names", None) or [tensor.name for tensor in getattr(model, "inputs", None) or ()]
-    return set(names)
 
 
 def compiled_scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
