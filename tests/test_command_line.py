@@ -20,7 +20,7 @@ import tfr_smooth
 from tests import helpers
 from tests.recommendation.groups import likes
 from tfr_smooth import command_line, recommendation
-from tfr_smooth.data.reading import conversion, file_formats
+from tfr_smooth.data.reading import file_formats
 from tfr_smooth.ranker.training import RankerTraining
 
 COLUMNS = ["--query=search", "--label=click"]
@@ -76,7 +76,7 @@ def test_train_gives_the_flags_to_the_constructor_and_to_fit(model, folder):
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_score_appends_the_scores_and_ranks_of_each_query(ending, model, folder, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(file_formats, "_BLOCK_BYTES", 400)
-    monkeypatch.setattr(conversion, "BATCH_BYTES", 200)  # several parts, each of whole queries
+    monkeypatch.setattr(command_line, "_ROWS", 7)
     status, out, _ = run(capsys, "score", model, folder / "new.jsonl", tmp_path / f"out{ending}", "--names=y,place")
     assert status == 0 and out == f"Wrote {tmp_path / f'out{ending}'}\n"
     scored = {".csv": pd.read_csv, ".parquet": pd.read_parquet}[ending](tmp_path / f"out{ending}")
@@ -199,7 +199,7 @@ def test_score_keeps_rows_columns_and_cells_of_text_files(ending, together, mode
         assert all(new.startswith(f"{old},") or "two" in new for old, new in zip(before, after, strict=True))
 
 
-def test_score_keeps_types_and_values_of_parquet_files(model, capsys, monkeypatch, tmp_path):
+def test_score_keeps_types_and_values_of_parquet_files(model, capsys, tmp_path):
     frame = offers(0, 40)
     frame["id"] = np.where(np.arange(200) % 3, 100000001.0 + np.arange(200), np.nan)
     frame["day"] = pd.Timestamp("2026-01-05 10:00:25.123456", tz="Europe/Paris")
@@ -207,7 +207,6 @@ def test_score_keeps_types_and_values_of_parquet_files(model, capsys, monkeypatc
     frame["long"] = [decimal.Decimal(10**20 + number) for number in range(200)]
     table = pa.Table.from_pandas(frame.sample(frac=1.0, random_state=0)[frame.columns[::-1]])
     parquet.write_table(table, tmp_path / "new.parquet", row_group_size=30)
-    monkeypatch.setattr(conversion, "BATCH_BYTES", 2000)
     assert run(capsys, "score", model, tmp_path / "new.parquet", tmp_path / "out.parquet")[0] == 0
     scored = parquet.read_table(tmp_path / "out.parquet")
     assert scored.drop_columns(["score", "rank"]).equals(table)

@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import itertools
 import json
 import os
 import re
@@ -21,7 +20,7 @@ import signal
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,12 +30,11 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, training
-from tfr_smooth.columns.kinds import check_names, listed, types_of_kinds
+from tfr_smooth.columns.kinds import listed, types_of_kinds
 from tfr_smooth.data.column_values import value_type
-from tfr_smooth.data.reading.files import by_queries, files_of, raw_tables, read_table
+from tfr_smooth.data.reading.files import files_of, raw_table, read_table
 from tfr_smooth.data.reading.sources import ranking
 from tfr_smooth.data.reading.value_types import TYPES, Reading
-from tfr_smooth.data.roles import Roles
 
 # By name: the package and the class, which may need optional packages.
 _ESTIMATORS = {
@@ -55,7 +53,8 @@ _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple
 _NO_FLAGS = ("path", "by_query")
 _READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
-_USERS = 1 << 16  # for whom items are recommended at once
+_USERS = 1 << 16  # for whom items are recommended at once; not tuned
+_ROWS = 1 << 16  # that are written at once; not tuned
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -217,50 +216,38 @@ def _score(arguments: Sequence[str]) -> None:
     read = [given["model"], *files_of(paths, reading)]
     if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in read):
         raise ValueError(f"OUT must not be a file that is read, got {given['out']!r}.")
-    rows = raw_tables(paths, reading)
-    first = next(rows)
-    columns = [given["user"], given["item"]] if recommends else first.column_names
+    rows = raw_table(paths, reading)
+    columns = [given["user"], given["item"]] if recommends else rows.column_names
     if len({*columns}) < len(columns):
         raise ValueError(f"--user and --item must be different, got {given['user']!r} for both.")
     if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
         expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
         raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
     if recommends:
-        parts = _recommended(estimator, given, names, reading)
+        table = pa.concat_tables(_recommended(estimator, given, names, reading))
     else:
-        parts = _scored(estimator, paths, names, reading, itertools.chain([first], rows))
+        table = rows
+        for name, column in zip(names, _scored(estimator, paths, reading, rows.column_names), strict=True):
+            table = table.append_column(name, pa.array(column))
     with _files.replacing(out) as unfinished:
-        (_write_csv if out.suffix == ".csv" else _write_parquet)(unfinished, parts, reading)
+        if out.suffix == ".csv":
+            _write_csv(unfinished, table, reading)
+        else:
+            parquet.write_table(table, unfinished)
     print(f"Wrote {out}")
 
 
-def _scored(
-    estimator: Any, paths: Any, names: Sequence[str], reading: Reading, rows: Iterator[pa.Table]
-) -> Iterator[pa.Table]:
-    """Yields the rows of files as they are, with their scores and ranks."""
-    first = next(rows)
-    roles, features = _roles(estimator), None
-    query = roles["query_id"] if roles.get("query_id") in first.column_names else roles.get("query")
+def _scored(estimator: Any, paths: Any, reading: Reading, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the scores and the ranks of the rows of files, in their order."""
+    roles = _roles(estimator)
+    query = roles["query_id"] if roles.get("query_id") in names else roles.get("query")
     if query is None:
         raise ValueError("MODEL must have a column of queries, got one that was trained without.")
-    if "text" in roles:
-        features = [roles["query"], roles["text"]]
-    elif not estimator.features_.stacked:
-        check_names(first.column_names, estimator.features_.columns)
-        features = [column.name for column in estimator.features_.columns]
-
-    def scored(table: pa.Table) -> pa.Table:
-        scores = estimator.predict(table)
-        lists = data.Lists.of_columns(table, Roles(query=query))
-        order, ranks = ranking(lists, scores[lists.rows])
-        return pa.table([scores, ranks[np.argsort(lists.rows[order])]], names=[*names])
-
-    columns, place = by_queries(paths, reading, scored, query=query, features=features), 0
-    for table in itertools.chain([first], rows):
-        for name, column in zip(names, columns.slice(place, len(table)).columns, strict=True):
-            table = table.append_column(name, column)
-        place += len(table)
-        yield table
+    table = read_table(paths, reading, [query])
+    scores = estimator.predict(table)
+    lists = data.from_table(table, query=query, label=None, features=[query])
+    order, ranks = ranking(lists, scores[lists.rows])
+    return scores, ranks[np.argsort(lists.rows[order])]
 
 
 def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
@@ -276,19 +263,18 @@ def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], re
         yield pa.table([*found, places + 1], names=[name, given["item"], *names])
 
 
-def _write_csv(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
+def _write_csv(path: Path, table: pa.Table, reading: Reading) -> None:
     with open(path, "w", encoding=reading.encoding, newline="") as file:
         writer = csv.writer(file, delimiter=reading.delimiter or ",", lineterminator="\n")
-        for number, part in enumerate(parts):
-            if number == 0:
-                writer.writerow(part.column_names)
+        writer.writerow(table.column_names)
+        for part in table.to_batches(max_chunksize=_ROWS):
             writer.writerows(zip(*_cells(part, reading), strict=True))
 
 
-def _cells(table: pa.Table, reading: Reading) -> list[list[str | None]]:
+def _cells(table: pa.RecordBatch, reading: Reading) -> list[list[str | None]]:
     """Returns the text of the cells of each column; None for missing values, which `csv` writes as no text."""
     cells = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for name, column in zip(table.schema.names, table.columns, strict=True):
         try:
             texts = column.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -298,14 +284,6 @@ def _cells(table: pa.Table, reading: Reading) -> list[list[str | None]]:
             texts = pc.replace_substring(texts, ".", reading.decimal)
         cells.append(texts.to_pylist())
     return cells
-
-
-def _write_parquet(path: Path, parts: Iterable[pa.Table], reading: Reading) -> None:
-    with contextlib.ExitStack() as stack:
-        writer = None
-        for part in parts:  # a row group
-            writer = writer or stack.enter_context(parquet.ParquetWriter(path, part.schema))
-            writer.write_table(part)
 
 
 def _evaluate(arguments: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, file_formats
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted, whole_queries
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.reading.file_formats import FORMATS, dataset_of, described
 from tfr_smooth.data.reading.text_files import FilePattern
 from tfr_smooth.data.reading.value_types import Reading
@@ -134,45 +134,14 @@ def files_of(paths: FilePattern, reading: Reading) -> list[str]:
     return dataset_of(paths, None, reading).files
 
 
-def raw_tables(paths: FilePattern, reading: Reading) -> Iterator[pa.Table]:
-    """Yields the rows of files in their order, with all columns, and the cells of CSV files as text."""
+def raw_table(paths: FilePattern, reading: Reading) -> pa.Table:
+    """Returns the rows of files in their order, with all columns, and the cells of CSV files as text."""
     source = _opened(paths, reading)
     if source.is_csv:
         source.types.update(dict.fromkeys(source.types, pa.string()))
     as_written = dataclasses.replace(reading, types=dict.fromkeys(source.types, "id"), nulls=())
-    for table in _tables(source._replace(reading=as_written)):
-        yield table.replace_schema_metadata(source.files.schema.metadata)  # such as the index of pandas
-
-
-def by_queries(
-    paths: FilePattern,
-    reading: Reading,
-    function: Callable[[pa.Table], pa.Table],
-    *,
-    query: str,
-    features: Sequence[str] | None,
-) -> pa.Table:
-    """Returns what a function returns for the rows of files, in their order.
-
-    The rows are read in parts of whole queries, or all at once if those of a query are not together.
-
-    Args:
-      paths: As for `read_files`.
-      reading: How the values are written.
-      function: Takes a table of the query and the features, checked as by `read_files`, and returns as many rows.
-      query: The column of query ids.
-      features: The feature columns, or None for all.
-
-    Raises:
-      ValueError: As for `read_files`.
-    """
-    source = _opened(paths, reading, query=query, label=None, features=features)
-
-    def results(together: bool) -> pa.Table:
-        parts = whole_queries(_streamed(source), query) if together else [pa.concat_tables(_tables(source))]
-        return pa.concat_tables(function(pa.table(part)) for part in parts)
-
-    return _repeated(source, results)
+    table = pa.concat_tables(_tables(source._replace(reading=as_written)))
+    return table.replace_schema_metadata(source.files.schema.metadata)  # such as the index of pandas
 
 
 class _Source(NamedTuple):
