@@ -200,12 +200,10 @@ RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": 
 DAY = f"{pa.array(RIGHT['day'])[0].as_py()!r} in row 0."
 BAD_VALUES = {
     "price": [
-        (["1.5", "cheap"], "numbers", "'cheap' in row 1."),
         (RIGHT["day"], "numbers", DAY),
         ([1.5, np.inf], "finite float32 numbers or missing", "inf in row 1."),
     ],
     "new": [
-        (["true", "yes"], "booleans: true and false, or 1 and 0", "'yes' in row 1."),
         ([1, 2], "booleans: true and false, or 1 and 0", "2 in row 1."),
         ([None, 0.5], "booleans: true and false, or 1 and 0", "0.5 in row 1."),
     ],

@@ -52,9 +52,8 @@ def reference(frame, parts_of, terms_of):
     return np.array(rows)
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_random_texts_have_the_features_of_the_reference(seed):
-    random = np.random.default_rng(seed)
+def test_random_texts_have_the_features_of_the_reference():
+    random = np.random.default_rng(0)
     known = np.array(["".join(random.choice(list("abcdeéß京"), random.integers(1, 6))) for _ in range(40)])
     frame = pd.DataFrame(
         {name: [" ".join(random.choice(known, random.integers(0, 9))) for _ in range(90)] for name in "ab"}

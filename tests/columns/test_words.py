@@ -68,9 +68,8 @@ def test_each_character_is_normalized_as_the_standard_says(around):
     assert [(text, actual) for text, actual in pairs if actual != reference(text)] == []
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_marks_in_any_order_and_all_forms_of_a_text_give_the_same_words(seed):
-    random = np.random.RandomState(seed)
+def test_marks_in_any_order_and_all_forms_of_a_text_give_the_same_words():
+    random = np.random.RandomState(0)
     # Letters with marks of many classes; the iota subscript, letters of Hangul, joiners, separators, ideographs.
     pool = "aiIİıéßἄᾳΣ한각가학ก้ำक़क़்שׁשּꙐ\u0301\u0307\u0315\u0323\u0327\u0334\u0345\u05b0\u05bc\u064b\u0651\u093c\u094d"
     pool += "\u200d\u00ad\ufe0f  -.1²½ﬁＡｶﾞ漢豈𠀀"

@@ -249,6 +249,9 @@ NOT_EQUAL = {  # values that have no equal one in the type of the training
     "another format": ("german", ["2024-12-24"] * ROWS, r"column 'german' must be dates as '%d.%m.%Y'"),
     "fractions as ids": ("item_id", [1.5] * ROWS, r"column 'item_id' must be integers as ids, got 1.5 in row 0"),
     "floats beyond 53 bits": ("item_id", [1e17] * ROWS, r"column 'item_id' must be ids, which double has only up to"),
+    "vectors of another length": (
+        *("image", [[1.0, 2.0]] * ROWS, "column 'image' must be vectors of 3 numbers, got 2"),
+    ),
     "dates as numbers": ("stock", COLUMNS["day"], r"column 'stock' must be numbers, got (datetime|Timestamp)"),
 }
 

@@ -89,14 +89,6 @@ def test_held_out_queries_that_cannot_select_an_epoch_are_refused():
         tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(frame, **ROLES)
 
 
-@pytest.mark.parametrize("name", ["features", pytest.param("query_id", marks=pytest.mark.slow)])
-def test_a_column_of_vectors_may_have_any_name(name):
-    frame = FRAME.drop(columns="price").assign(**{name: [np.array([price, 1.0]) for price in FRAME["price"]]})
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 30}, learning_rate=0.02).fit(frame, **ROLES)
-    assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
-    np.testing.assert_allclose(ranker.predict(frame.iloc[::-1]), ranker.predict(frame)[::-1], rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     "column",
     [
@@ -106,9 +98,9 @@ def test_a_column_of_vectors_may_have_any_name(name):
     ],
     ids=["vector", "category", "set"],
 )
-def test_a_table_needs_no_column_of_numbers(column):
+def test_a_table_needs_no_column_of_numbers_and_names_may_be_those_of_roles(column):
     frame = pd.concat([table(40)] * 2, ignore_index=True)
-    frame = frame.assign(x=column(frame["price"].to_numpy())).drop(columns="price")
+    frame = frame.assign(features=column(frame["price"].to_numpy())).drop(columns="price")
     assert tfr_smooth.Ranker(**{**QUICK, "epochs": 10}, learning_rate=0.03).fit(frame, **ROLES).score(frame) > 0.9
 
 

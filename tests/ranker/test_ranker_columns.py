@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from sklearn.inspection import permutation_importance
 
 import tfr_smooth
 from tfr_smooth.columns import codes, column_arrays
@@ -81,8 +80,6 @@ def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
     new, _ = table(kind, queries=60, seed=2)
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
     assert ranker.evaluate(new)["ndcg"].mean > 0.9
-    (drops,) = permutation_importance(ranker, new, None, n_repeats=1, random_state=0).importances.T
-    assert drops[new.columns.get_loc("noise")] < drops[new.columns.isin([*ranker.types_])].max()
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), ranker.predict(new))
 
@@ -217,7 +214,6 @@ def test_documents_of_weight_0_tell_no_column():
         ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
         (["a", "b"], {"kinds": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
         ([1, 2], {"kinds": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
-        ([1, 2], {"kinds": {"x": 1}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
         ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
@@ -295,13 +291,6 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["10"]})), unseen)
     missing = ranker.predict(pd.DataFrame({**{name: [None] for name in one}, "query": ["q"]}))
     np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": [None]})), missing)
-
-
-def test_other_tables_must_have_vectors_of_the_same_length():
-    frame, _ = table("vector")
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="query")
-    with pytest.raises(ValueError, match="^column 'image' must be vectors of 4 numbers, got 3.$"):
-        ranker.predict(pd.DataFrame({"noise": [0.0], "image": [[1.0, 2.0, 3.0]]}))
 
 
 def test_a_training_continues_with_new_data():

@@ -50,9 +50,3 @@ def test_the_choice_takes_all_labels_and_weights(ranker):
     options = {"label": {"label": 1.0, "other": 3.0}, "query": "query", "weight": "weight"}
     again = tfr_smooth.Ranker(**{**ranker.get_params(), "epochs": 12}).fit(frame, **options)
     assert again.columns_ == ranker.columns_
-
-
-@pytest.mark.slow
-def test_the_choice_is_the_same_each_time(ranker):
-    again = tfr_smooth.Ranker(**ranker.get_params()).fit(table(400), label="label", query="query")
-    np.testing.assert_array_equal(again.predict(table(20)), ranker.predict(table(20)))
