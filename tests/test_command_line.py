@@ -303,7 +303,7 @@ def test_each_plain_argument_is_a_flag_with_its_description(estimator, capsys):
         run(capsys, "train", f"--estimator={estimator.__name__.lower()}", "--help")
     shown = " ".join(capsys.readouterr().out.split())
     assert done.value.code == 0 and "Seed of the" in shown
-    objects = {"network", "user_encoder", "item_encoder", "loss_options"}
+    objects = {"network", "loss_options"}
     for name in {*inspect.signature(estimator).parameters} - objects:
         assert f"--{name} VALUE" in shown
     for name in ("validation", "checkpoint_dir", "init_model"):

@@ -30,14 +30,6 @@ def table(kind="numbers", name="item", prefix="item "):
     return pd.DataFrame(columns).iloc[rows].reset_index(drop=True)
 
 
-def encoder(size=4, **options):
-    return tf.keras.layers.Dense(size, kernel_initializer=tf.keras.initializers.GlorotUniform(seed=1), **options)
-
-
-def tower(size=4):
-    return tf.keras.Sequential([encoder(8, activation="relu"), encoder(size)])
-
-
 @pytest.fixture(scope="module")
 def cold():
     """The group's features of all items are known, but the last two items of each group have no users."""
@@ -119,7 +111,7 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, name):
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
     options = {**LARGER, "loss": "list_net", "epochs": 2, "learning_rate": 0.01}
-    recommender = recommendation.Recommender(**options, user_encoder=encoder(16), item_encoder=tower(16))
+    recommender = recommendation.Recommender(**options)
     recommender.fit(cold, users=table(name="user", prefix=""), items=table())
     assert max(recommender.history_["val_ndcg_cut_20"]) > 0.8 and of_cold_items(recommender, 24) > 0.7
 
@@ -147,17 +139,11 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
 @pytest.mark.parametrize(
     ("options", "tables", "message"),
     [
-        ({"item_encoder": encoder()}, {}, "^`items` must be a table with `item_encoder`, got None"),
         ({}, {"items": [1]}, "^`table` must be a table of pandas, Polars"),
         ({}, {"items": table(), "item_id": "movie"}, "^`items` must have the column 'movie' of ids and others, got"),
         ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
         ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
         ({"kinds": {"z": "id"}}, {"items": table()}, "^`kinds` must be one of 'x0'.* got 'z'"),
-        (
-            {"item_encoder": encoder(5)},
-            {"items": table()},
-            "`item_encoder` must return vectors .*, got shape .1, 5.",
-        ),
     ],
 )
 def test_errors_name_the_argument(cold, options, tables, message):

@@ -79,7 +79,7 @@ def test_values_by_user_can_be_compared():
     users = np.flatnonzero(test.items_per_user).tolist()
     assert a == dict(zip(users, better.values["ndcg_cut_20"].tolist(), strict=True))
     assert evaluation.randomization_test(a, b, samples=1000).p_value < 0.01
-    with pytest.raises(ValueError, match="`measure` must be one of recall_20, .*, map, got 'ndcg'."):
+    with pytest.raises(ValueError, match="`measure` must be one of 'recall_20', .*, 'map', got 'ndcg'."):
         worse.by_user("ndcg")
 
 

@@ -51,17 +51,6 @@ def test_ids_that_are_not_all_integers_remain_text(tmp_path):
     assert found.item_ids.tolist() == ["007", "10", "7", "é"]
 
 
-@pytest.mark.parametrize("largest", [2**63 - 1, 2**63])
-def test_integers_of_64_bits_are_integers(tmp_path, largest):
-    found = recommendation.read_interactions(write(tmp_path, "lists", f"1 {largest} 1000000000000000000\n"))
-    is_integer = largest < 2**63
-    ids = [10**18, largest]
-    assert found.item_ids.tolist() == (ids if is_integer else [str(each) for each in ids])
-    if is_integer:
-        other = recommendation.from_dataframe(pd.DataFrame({"u": [1, 1], "i": ids}), user="u", item="i")
-        other.check_same_ids("found", found, "other")
-
-
 def test_duplicate_pairs_are_merged_and_counted(tmp_path):
     found = recommendation.read_interactions(write(tmp_path, "lists", "0 1 1 2\n0 1\n"))
     assert (found.num_interactions, found.duplicates) == (2, 2)

@@ -299,7 +299,6 @@ def ask(*args, **options):
         (ask([], exclude=[True]), "`exclude` must be text, .* are, got True."),
         (ask(histories=[["item 1"], None]), "`histories` must be a list of ids, got None."),
         (ask(["user 1"], only=[[], []]), "or one list for each of the 1 users, got 2 lists"),
-        (ask(), "One of `users` and `histories` must be given, got none"),
         (ask(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
         (lambda fitted: fitted.similar_items(["item 99"]), "known ids, got 'item 99'"),
         (lambda fitted: recommendation.Recommender().export("x"), "`fit` must be called first"),

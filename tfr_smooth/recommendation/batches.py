@@ -21,7 +21,6 @@ def user_batches(
     interactions: Interactions,
     *,
     batch_size: int,
-    shuffle: bool = True,
     seed: int = 0,
     num_epochs: int = 1,
     first_epoch: int = 0,
@@ -31,8 +30,7 @@ def user_batches(
     Args:
       interactions: The interactions. Users without items are skipped.
       batch_size: Users per batch, >= 1. The last batch of an epoch may be smaller.
-      shuffle: Whether to shuffle the users, differently in each epoch.
-      seed: Seed of the order, >= 0.
+      seed: Seed of the order, >= 0, which is another in each epoch.
       num_epochs: Number of epochs, >= 1.
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
 
@@ -48,12 +46,11 @@ def user_batches(
     Example:
       >>> from tfr_smooth import recommendation
       >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 1, 0]])
-      >>> for users, items, _ in recommendation.user_batches(interactions, batch_size=2, shuffle=False):
+      >>> for users, items, _ in recommendation.user_batches(interactions, batch_size=2):
       ...     print(users.numpy().tolist(), items.numpy().tolist())
       [0, 1] [[0, 2], [1, -1]]
     """
-    shuffle = _arguments.boolean("shuffle", shuffle)
-    orders = _checked_orders(interactions, batch_size, shuffle, seed, num_epochs, first_epoch)
+    orders = _checked_orders(interactions, batch_size, seed, num_epochs, first_epoch)
 
     def batches() -> Iterator[tuple[np.ndarray, ...]]:
         for _, users in orders():
@@ -111,7 +108,7 @@ def candidate_batches(
       (array([0, 2], dtype=int32), 4)
     """
     sampled = _arguments.integer("negatives", negatives, least=1)
-    orders = _checked_orders(interactions, batch_size, True, seed, num_epochs, first_epoch)
+    orders = _checked_orders(interactions, batch_size, seed, num_epochs, first_epoch)
 
     def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         for random, users in orders():
@@ -119,9 +116,7 @@ def candidate_batches(
             relevant = np.unique(rows.indices)
             items, offsets = sampled_items(relevant, interactions.num_items, sampled, random)
             labels = np.tile(np.where(items < 0, np.float32(-1.0), np.float32(0.0)), [len(users), 1])
-            labels[np.repeat(np.arange(len(users)), np.diff(rows.indptr)), np.searchsorted(relevant, rows.indices)] = (
-                rows.data
-            )
+            labels[:, : len(relevant)] = rows[:, relevant].toarray()
             inputs = {"users": users, "items": np.tile(np.maximum(items, 0), [len(users), 1])}
             yield inputs | {"offsets": np.tile(offsets, [len(users), 1])}, labels
 
@@ -146,7 +141,7 @@ def sampled_items(
 
 
 def _checked_orders(
-    interactions: Interactions, batch_size: int, shuffle: bool, seed: int, num_epochs: int, first_epoch: int
+    interactions: Interactions, batch_size: int, seed: int, num_epochs: int, first_epoch: int
 ) -> Callable[[], Iterator[tuple[np.random.Generator, np.ndarray]]]:
     """Returns a function that yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
     size = _arguments.integer("batch_size", batch_size, least=1)
@@ -160,7 +155,7 @@ def _checked_orders(
         users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
         for epoch in range(first, first + num_epochs):
             random = np.random.default_rng([seed, epoch])
-            order = random.permutation(users) if shuffle else users
+            order = random.permutation(users)
             for start in range(0, len(order), size):
                 yield random, order[start : start + size]
 
@@ -227,8 +222,8 @@ class SequenceBatches:
         ends = np.repeat(starts[1:], windows) - length * number
         begins = np.maximum(ends - length, np.repeat(starts[:-1], windows))
         self._begins, self._sizes = begins, ends - begins
-        self._is_start = np.zeros(len(self._items), bool)
-        self._is_start[starts[:-1][counts > 0]] = True
+        self._before = np.append(np.int32(-1), self._items[:-1])
+        self._before[starts[:-1][counts > 0]] = -1
         self.steps = -(-len(self._packed(np.arange(len(ends)))) // batch_size)
 
     def dataset(self, num_epochs: int, first_epoch: int) -> tf.data.Dataset:
@@ -273,7 +268,7 @@ class SequenceBatches:
             inputs = {"items": np.full(shape, -1, np.int32), "segments": np.full(shape, -1, np.int32)}
             inputs["weights"] = np.zeros(shape, np.float32)
             following = np.full(shape, -1, np.int32)
-            inputs["items"][row, within] = np.where(self._is_start[event], -1, self._items[event - 1])
+            inputs["items"][row, within] = self._before[event]
             inputs["segments"][row, within] = np.repeat(segments, sizes)
             inputs["weights"][row, within] = self._weights[event]
             following[row, within] = self._items[event]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tfr_smooth import _arguments
 from tfr_smooth.evaluation.trec import ByMeasure, Estimate, checked_measures, estimate, parted
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
 from tfr_smooth.recommendation.ids import named_pair
@@ -54,9 +55,8 @@ class CatalogEvaluation:
         Raises:
           ValueError: If the measure was not computed.
         """
-        if measure not in self.values:
-            raise ValueError(f"`measure` must be one of {', '.join(self.values)}, got {measure!r}.")
-        return dict(zip(self.user_ids.tolist(), self.values[measure].tolist(), strict=True))
+        values = self.values[_arguments.choice("measure", measure, self.values)]
+        return dict(zip(self.user_ids.tolist(), values.tolist(), strict=True))
 
     def __str__(self) -> str:
         """Returns one line per measure."""
@@ -128,8 +128,7 @@ def evaluate(
     order = CatalogOrder(test.item_ids)
     depth = max(min(parted(name)[1] or test.num_items, test.num_items) for name in names)
     counts = test.items_per_user[users]
-    ranks = np.empty(counts.sum(), np.int64)
-    filled = 0
+    ranks: list[np.ndarray] = []
     hidden = None if seen is None else lambda block: seen.dense(users[block])
     for block, _, keys in order.blocks(scorer, users, hidden):
         relevant = test.matrix[users[block]]
@@ -138,9 +137,10 @@ def evaluate(
             own = keys[row, relevant.indices[start:end]]
             # Below the highest keys, any rank that no measure counts.
             places = np.where(own < ascending[row, 0], test.num_items, depth - np.searchsorted(ascending[row], own))
-            ranks[filled : filled + len(places)] = np.sort(places)
-            filled += len(places)
-    return CatalogEvaluation(test.user_ids[users], {name: _values(name, ranks, counts) for name in names})
+            ranks.append(np.sort(places))
+    return CatalogEvaluation(
+        test.user_ids[users], {name: _values(name, np.concatenate(ranks), counts) for name in names}
+    )
 
 
 def _check_disjoint(test: Interactions, seen: Interactions) -> None:

@@ -78,8 +78,6 @@ class Interactions:
 
     def __post_init__(self) -> None:
         """Brings the fields into one form and checks them."""
-        if isinstance(self.matrix, np.ma.MaskedArray):
-            raise ValueError("`matrix` must have no mask: pass `matrix.filled(0)`.")
         if len(shape := np.shape(self.matrix)) != 2:  # SciPy before 1.13 makes a row of a vector
             raise ValueError(f"`matrix` must have the shape [users, items], got {shape}.")
         matrix = sparse.csr_array(self.matrix, dtype=np.float32, copy=True)
@@ -89,7 +87,7 @@ class Interactions:
         is_canonical = matrix.has_canonical_format
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        for name in ("times", "weights"):
+        for name in _MERGES:
             if getattr(self, name) is None:
                 continue
             object.__setattr__(self, name, _checked_numbers(name, getattr(self, name), stored))
@@ -334,21 +332,18 @@ class Interactions:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
         """Returns the interactions of `arrays`; raises a `ValueError` if these do not fit together."""
-        items, indptr = arrays["items"], arrays["indptr"]
-        ids = {name: ids_from_array(arrays[name]) for name in ("user_ids", "item_ids")}
-        shape = len(ids["user_ids"]), len(ids["item_ids"])
+        user_ids, item_ids = (ids_from_array(arrays[name]) for name in ("user_ids", "item_ids"))
+        items, indptr, shape = arrays["items"], arrays["indptr"], (len(user_ids), len(item_ids))
         sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=shape).check_format()
-        if indptr[-1] != len(items):
-            raise ValueError(f"`indptr` must end with the {len(items)} events, got {indptr[-1]}.")
         table = {"users": np.repeat(np.arange(shape[0]), np.diff(indptr)), "items": items}
-        table |= {name: arrays[name] for name in ("times", "weights") if name in arrays}
-        return from_events(table, *ids.values(), ordered=bool(arrays["ordered"]))
+        table |= {name: arrays[name] for name in _MERGES if name in arrays}
+        return from_events(table, user_ids, item_ids, ordered=bool(arrays["ordered"]))
 
     def pairs(self) -> dict[str, np.ndarray]:
         """Returns the "users" and "items" of the pairs, and their "times" and "weights", if they have some."""
         users = np.repeat(np.arange(self.num_users), self.items_per_user)
         table = {"users": users, "items": self.matrix.indices.astype(np.int64)}
-        return table | {name: vars(self)[name] for name in ("times", "weights") if vars(self)[name] is not None}
+        return table | {name: vars(self)[name] for name in _MERGES if vars(self)[name] is not None}
 
     def event_table(self) -> dict[str, np.ndarray]:
         """Returns the same of the events in order, or of the pairs without order."""

@@ -70,9 +70,6 @@ class Recommender(Estimator):
         sequences: the items that followed the latest ones of a user elsewhere. They are no part of the vectors: 0 for
         an index of nearest neighbors that gives the same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
-      user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors
-        [batch, dim]. None for two dense layers. Only with a table of users.
-      item_encoder: The same for items.
       seed: Seed of the factors, batches and held-out items, >= 0.
       verbose: Whether `fit` prints its progress.
       **loss_options: Hyperparameters of a loss given by its name.
@@ -131,8 +128,6 @@ class Recommender(Estimator):
         history_length: int = 200,
         transitions: float = 1.0,
         dropout: float = 0.5,
-        user_encoder: tf.keras.layers.Layer | None = None,
-        item_encoder: tf.keras.layers.Layer | None = None,
         seed: int = 0,
         verbose: bool = True,
         **loss_options: Any,
@@ -263,7 +258,8 @@ class Recommender(Estimator):
 
         Args:
           users: Ids of users, [users], read by the type of the training: 7, 7.0 and "7" are one id. Unknown users and,
-            without a table of users, those without items get what an empty history gets.
+            without a table of users, those without items get what an empty history gets. None: all users, in the order
+            of `interactions_.user_ids`.
           histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
             not in the training, the latest item last; see `CatalogFactors.history_vectors`. Unknown items are ignored.
           topn: Items per user, >= 1.
@@ -277,11 +273,9 @@ class Recommender(Estimator):
           `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf.
 
         Raises:
-          ValueError: If an id is missing or cannot be one of the training, not one of `users` and `histories` is given,
-            there are lists for another number of users, or `topn` is out of range.
+          ValueError: If an id is missing or cannot be one of the training, `users` and `histories` are given, there are
+            lists for another number of users, or `topn` is out of range.
         """
-        if users is None and histories is None:
-            raise ValueError("One of `users` and `histories` must be given, got none.")
         asked, catalog = self._asked(users, histories), self.item_vectors()
         exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
         filters = []

@@ -25,8 +25,14 @@ from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss: chosen on a tenth of the training items of MovieLens-1M.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-_LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
-_LEAST |= {"history_length": 1}
+_LEAST = {
+    "dim": 1,
+    "propagation_layers": 0,
+    "softmax_epochs": 0,
+    "epochs": 1,
+    "softmax_batch_size": 1,
+    "history_length": 1,
+}
 # Arguments that are None by default: with factors of users, chosen as the default loss, and with sequences, chosen on
 # the last but one items of MovieLens-100K and of Toys and Games (`benchmarks/sequences.py`).
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
@@ -91,8 +97,6 @@ class RecommenderTraining:
             if params["propagation_layers"]:
                 expected = "`propagation_layers` must be 0 with `history_items`"
                 raise ValueError(f"{expected}, got {params['propagation_layers']}.")
-        for name in ("user_encoder", "item_encoder"):
-            _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
         loss, options = params["loss"], {name: params[name] for name in loss_options}
         defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
         checks: dict[str, Any] = {"kind": losses.RankingLoss, "optional": True}
@@ -172,13 +176,9 @@ class RecommenderTraining:
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of the tables of "users" and "items", if there are any."""
         p = self._params
-        for what in ("users", "items"):
-            if what not in tables and p[f"{what[:-1]}_encoder"] is not None:
-                raise ValueError(f"`{what}` must be a table with `{what[:-1]}_encoder`, got None.")
         if "users" in tables and p["history_items"] is not None:
             raise ValueError("`users` must be None with `history_items`, got a table.")
-        names = {what: f"{what[:-1]}_encoder" for what in tables}
-        return {what: TableEncoder(name, tables[what], p[name], p["dim"], p["seed"]) for what, name in names.items()}
+        return {what: TableEncoder(table, p["dim"], p["seed"]) for what, table in tables.items()}
 
     def _model(self, train: Interactions, transitions: MarkovChain | None) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}

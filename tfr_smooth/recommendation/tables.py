@@ -69,38 +69,28 @@ class TableEncoder(EncodedScorer):
     """Maps the features of a table to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
-      name: The argument that the network is.
       table: The table.
-      network: The layer of the encoded features, [rows, width] to vectors [rows, dim], of which a new one with the same
-        config is used. None for two dense layers.
       dim: The size of the vectors.
       seed: Seed of the weights and of the order of the rows in training.
-
-    Raises:
-      ValueError: If the network does not return vectors of this size.
     """
 
-    def __init__(self, name: str, table: Table, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> None:
+    def __init__(self, table: Table, dim: int, seed: int) -> None:
         super().__init__(dtype="float32")
-        if network is None:
-            initial = [tf.keras.initializers.GlorotUniform(seed=2 * seed + place) for place in range(2)]
-            hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
-            network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
-        network = type(network).from_config(network.get_config())
+        initial = [tf.keras.initializers.GlorotUniform(seed=2 * seed + place) for place in range(2)]
+        hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
+        self._network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
         layer = TableFeatures(table.columns)
-        self._table, self._network, self._seed = table, network, seed
+        self._table, self._seed = table, seed
         self._config = {"normalization": "quantiles", "embeddings": layer.embeddings, "vectors": layer.vectors}
         self._config["embedding_dim"] = _EMBEDDING_DIM
         self.set_encoding(seed)
         self.build((None, None, layer.num_features))
         if self.normalizer is not None:
             self.normalizer.learn([table.values[:, self._numbers].astype(np.float64)])
-        shape = tuple(self(table.values[:1]).shape)
-        if shape != (1, dim):
-            raise ValueError(f"`{name}` must return vectors [batch, {dim}], got shape {shape} for one row.")
 
     def build_network(self, width: int) -> None:
-        """Does nothing: the network creates its weights in its first call."""
+        """Creates the weights of the dense layers for encoded features of this width."""
+        self._network.build((None, width))
 
     def learned(self, vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:
         """Learns the directions of vectors, by their cosines, from the features of their rows.
