@@ -20,7 +20,7 @@ from experiments.folds import check_name
 from experiments.jobs import Result, StoredJob, is_done, read_result
 from experiments.results import Results
 from tfr_smooth import evaluation, text
-from tfr_smooth.losses import RankingLoss, serialize
+from tfr_smooth.losses import RankingLoss
 
 Run = Mapping[str, Mapping[str, float]]
 MEASURES = (
@@ -199,7 +199,7 @@ class RerankerJob(StoredJob):
     @property
     def description(self) -> dict[str, Any]:
         """The values that identify this job, as JSON values."""
-        plan, loss = self.plan, None if self.loss is None else serialize(self.loss)
+        plan, loss = self.plan, None if self.loss is None else tf.keras.losses.serialize(self.loss)
         training = {**self.ranker.get_params(), "loss": loss}
         del training["encoder"], training["verbose"]
         place = {"dataset": plan.name, "fold": self.fold, "folds": plan._fold_count, "seed": self.seed}

@@ -49,7 +49,7 @@ def test_arguments_reach_the_loss():
     weight = tfr.keras.losses.NDCGLambdaWeight(topn=2, gain_fn=tfr.keras.utils.identity)
     loss = tfr.keras.losses.get("pairwise_logistic_loss", lambda_weight=weight, temperature=0.5)
     assert loss.lambda_weight is weight and loss.temperature == 0.5 and loss.name == "pairwise_logistic_loss"
-    again = losses.deserialize(losses.serialize(loss))
+    again = losses.get(tf.keras.losses.serialize(loss))
     assert float(again(LABELS, SCORES)) == float(loss(LABELS, SCORES))
     for key in ("approx_ndcg_loss", "approx_mrr_loss", "gumbel_approx_ndcg_loss"):
         assert tfr.keras.losses.get(key, temperature=0.25).get_config()["alpha"] == 4.0
@@ -71,7 +71,7 @@ def test_metrics_have_the_names_and_the_cutoffs_of_tf_ranking():
 def test_dcg_takes_any_gain_and_discount():
     utils = tfr.keras.utils
     metric = tfr.keras.metrics.get("dcg", gain_fn=utils.identity, rank_discount_fn=utils.inverse)
-    again = metrics.deserialize(metrics.serialize(metric))
+    again = metrics.get(tf.keras.metrics.serialize(metric))
     ranks = 1.0 + np.argsort(np.argsort(-SCORES, axis=1), axis=1)
     assert value(again) == pytest.approx(np.mean(np.sum(LABELS / ranks, axis=1)), rel=1e-6)
 

@@ -90,7 +90,11 @@ def get(
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
-        return deserialize(identifier, base)
+        name, known = _serialization.registered(identifier)
+        if not (isinstance(known, type) and issubclass(known, base)):
+            expected = f"a config of a {base.__name__} of tfr_smooth or one registered with Keras"
+            raise ValueError(f"`{argument}` must be {expected}, got {name!r}.")
+        return known.from_config(dict(identifier["config"]))  # type: ignore[attr-defined]
     expected = f"a name, a config, an instance of {base.__name__} or None"
     raise ValueError(f"`{argument}` must be {expected}, got {identifier!r}.")
 
@@ -101,12 +105,3 @@ def with_cutoff(argument: str, identifier: str, arguments: Mapping[str, Any]) ->
     if has_cutoff and (not topn.isdecimal() or "topn" in arguments):
         raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
     return name, {**arguments, "topn": int(topn)} if has_cutoff else arguments
-
-
-def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
-    """Creates an instance of the base class from a config returned by `serialize` or by Keras's own function."""
-    name, known = _serialization.registered(config)
-    if not (isinstance(known, type) and issubclass(known, base)):
-        expected = f"a {base.__name__} of tfr_smooth or one registered with Keras"
-        raise ValueError(f"`config` must describe {expected}, got {name!r}.")
-    return known.from_config(dict(config["config"]))  # type: ignore[attr-defined]

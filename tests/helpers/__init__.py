@@ -33,27 +33,28 @@ def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
     return labels, random.randn(batch, length).astype(dtype)
 
 
-def value_and_gradient(loss, labels, scores, sample_weight=None):
+def step(loss):
+    """Returns a function that computes value and gradient from labels, scores and optionally weights."""
+
+    def of_batch(labels, scores, *weights):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = loss(labels, scores, *weights)
+        return value, tape.gradient(value, scores, unconnected_gradients="zero")
+
+    return of_batch
+
+
+def value_and_gradient(loss, labels, scores, *weights):
     """Returns the loss and its gradient with respect to the scores, as arrays."""
-    return tuple(tensor.numpy() for tensor in _step(loss, labels, tf.convert_to_tensor(scores), sample_weight))
+    arguments = (tf.convert_to_tensor(array) for array in (labels, scores, *weights) if array is not None)
+    return tuple(tensor.numpy() for tensor in step(loss)(*arguments))
 
 
-def in_graph(loss, labels, scores, sample_weight=None, **options):
+def in_graph(loss, labels, scores, *weights, **options):
     """Returns the same from a `tf.function` with these options, such as those in `GRAPH_MODES`."""
-
-    @tf.function(**options)
-    def step(labels, scores):
-        return _step(loss, labels, scores, sample_weight)
-
-    return tuple(tensor.numpy() for tensor in step(tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)))
-
-
-def _step(loss, labels, scores, sample_weight):
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        arguments = () if sample_weight is None else (sample_weight,)
-        value = loss(tf.convert_to_tensor(labels), scores, *arguments)
-    return value, tape.gradient(value, scores, unconnected_gradients="zero")
+    function = tf.function(lambda *batch: step(loss)(*batch, *weights), **options)
+    return tuple(tensor.numpy() for tensor in function(tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)))
 
 
 def assert_same(found, expected, rtol=0.0, **options):

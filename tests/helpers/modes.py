@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import a_batch, step
 from tests.helpers.facts import BASELINES, COMBINATIONS
 from tfr_smooth import losses, measures, rankings
 
@@ -38,24 +39,10 @@ def quick_or_slow(names, quick=QUICK):
 
 
 def batch(seed=0, lists=4, documents=7, dtype=np.float32):
-    """Returns labels from 0 to 3, with a relevant document in every list and some padding, and normal scores."""
-    random = np.random.RandomState(seed)
-    labels = random.randint(0, 4, (lists, documents)).astype(dtype)
-    labels[:, 0] = 2.0
+    """Returns `a_batch` with some padding."""
+    labels, scores = a_batch(seed, lists, documents, dtype)
     labels[0, -2:] = -1.0
-    return labels, random.randn(lists, documents).astype(dtype)
-
-
-def step(loss):
-    """Returns a function that computes value and gradient from labels, scores and weights."""
-
-    def value_and_gradient(labels, scores, weights=None):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores, weights)
-        return value, tape.gradient(value, scores)
-
-    return value_and_gradient
+    return labels, scores
 
 
 def in_every_mode(loss, labels, scores, weights=None):

@@ -75,27 +75,13 @@ def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        # log(0.002 / (alpha max|S|)) / log(0.9)
-        ((7.0, 0.1, tf.float32), 78),
-        ((0.7, 0.1, tf.float32), 56),
-        ((7.0, 0.3, tf.float32), 23),
-        ((7.0, 0.1, tf.float64), 128),
-        ((0.0, 0.1, tf.float32), 0),
-    ],
-)
-def test_smoothi_computes_only_ranks_with_large_products(arguments, expected):
-    largest, delta, dtype = arguments
-    numbers = (tf.constant(number, tf.float64) for number in (largest, delta))
-    assert int(smoothi._small_from(*numbers, dtype)) == expected
-
-
-@pytest.mark.parametrize(
     ("documents", "ranks", "looped", "has_tail"),
     [([60], 60, 60, False), ([100], 10, 10, False), ([1000], 1000, 78, True), ([7, 40], 300, 40, False)],
 )
-def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, ranks, looped, has_tail):
+def test_smoothi_computes_no_rank_of_padding_nor_after_the_cutoff_nor_with_small_products(
+    documents, ranks, looped, has_tail
+):
+    """The last product that is not small has the rank log(0.002 / (alpha max|S|)) / log(0.9): 78."""
     mask = tf.sequence_mask(documents, max(documents))
     scores = tf.linspace(0.0, 7.0, max(documents)) * tf.cast(mask, tf.float32)
     if documents[0] < max(documents):  # The shorter list has the highest score.

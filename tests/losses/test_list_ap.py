@@ -42,15 +42,6 @@ def test_one_document_per_bin_center_gives_average_precision(seed):
     np.testing.assert_allclose(value, [1.0 - references.exact_map(labels, scores)], rtol=1e-9)
 
 
-@pytest.mark.parametrize("num_bins", [20, 20001])
-def test_a_document_between_two_bin_centers_counts_half_in_each(num_bins):
-    # One relevant document between two bin centers, below an irrelevant document: one half has the precision
-    # (1/2) / (1 + 1/2), the other half 1 / 2.
-    labels, scores = np.array([[0, 1, 0]]), np.array([[100.0, 0.0, -100.0]])
-    value = helpers.each("list_ap", num_bins=num_bins + num_bins % 2)(labels, scores)
-    np.testing.assert_allclose(value, [1.0 - (0.5 * (0.5 / 1.5) + 0.5 * 0.5)], rtol=1e-9)
-
-
 def test_documents_with_extreme_scores_share_the_outer_bins():
     labels = np.array([[1, 0, 0, 1]])
     near, far = np.array([[40.0, 30.0, -30.0, -40.0]]), np.array([[4e9, 30.0, -30.0, -4e9]])

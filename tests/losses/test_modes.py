@@ -187,7 +187,7 @@ def test_a_restored_saved_model_computes_the_same(name, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path))
     assert_same(loaded.value_and_gradient(labels, scores), expected)
     # The gradient of the loaded function.
-    assert_same(modes.step(lambda labels, scores, _: loaded.value(labels, scores))(labels, scores), expected)
+    assert_same(modes.step(loaded.value)(labels, scores), expected)
 
 
 @pytest.mark.parametrize("score", [1e30, pytest.param(12345.678, marks=pytest.mark.slow)])

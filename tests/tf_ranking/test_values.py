@@ -167,7 +167,7 @@ def test_functions_of_tf_ranking_are_gains_and_discounts(topn):
             metric.update_state(labels[:, :, tf.newaxis] if "alpha" in functions else labels, scores)
             found.append(float(metric.result()))
         assert found[1] == pytest.approx(found[0], rel=1e-6)
-        again = metrics.deserialize(metrics.serialize(metric))
+        again = metrics.get(tf.keras.metrics.serialize(metric))
         assert again.measure == metric.measure
 
 

@@ -45,7 +45,7 @@ from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
 from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tfr_smooth.losses.softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
-from tfr_smooth.losses.table import RankingLossKey, deserialize, get, hyperparameters, serialize
+from tfr_smooth.losses.table import RankingLossKey, get, hyperparameters
 from tfr_smooth.losses.table import names as _names
 from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
@@ -69,10 +69,8 @@ __all__ = [
     "RankingLossKey",
     "WeightedSumLoss",
     "YetiDCGLambdaWeight",
-    "deserialize",
     "get",
     "hyperparameters",
     "list_weights",
-    "serialize",
 ]
 __all__ += [loss.__name__ for loss in LOSSES.values()]

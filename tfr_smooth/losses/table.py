@@ -72,13 +72,12 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
 
     A name of a ranking and a measure, such as "neuralsort_err", is a `MeasureLoss` with the arguments of both.
     `models.FeedForwardScorer` accepts the names in `compile`. Other Keras models only accept the names of Keras losses,
-    so use `compile(loss=losses.get("smoothi_ndcg"))`. Keras also accepts configs, such as
-    `keras.losses.get(losses.serialize(loss))`.
+    so use `compile(loss=losses.get("smoothi_ndcg"))`. `keras.losses.serialize` returns the config of a loss.
 
     Args:
       identifier: A name in `NAMES` ("smoothi_ndcg"), of a class ("SmoothINDCGLoss"), or of TF-Ranking ("softmax_loss"),
-        with an optional cutoff ("smoothi_ndcg@10"); a config returned by `serialize`; a loss; or None. The losses of
-        several scores per document have names, too: "click_em", "dual_learning", "mixture_em" and "ordinal".
+        with an optional cutoff ("smoothi_ndcg@10"); a config of `keras.losses.serialize`; a loss; or None. The losses
+        of several scores per document have names, too: "click_em", "dual_learning", "mixture_em" and "ordinal".
       **arguments: Constructor arguments; only valid with a name.
 
     Returns:
@@ -96,43 +95,6 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
     return _lookup.get(identifier, arguments, makers(), RankingLoss)
-
-
-def serialize(loss: RankingLoss) -> dict[str, Any]:
-    """Returns the config of a loss.
-
-    Args:
-      loss: The loss.
-
-    Returns:
-      A dict with the class name and the constructor arguments, serializable as JSON.
-
-    Example:
-      >>> from tfr_smooth import losses
-      >>> losses.deserialize(losses.serialize(losses.ListMLELoss(position_aware=True))).get_config()["position_aware"]
-      True
-    """
-    return _serialization.serialize(loss)
-
-
-def deserialize(config: Mapping[str, Any]) -> RankingLoss:
-    """Creates a loss from a config.
-
-    Args:
-      config: A config returned by `serialize`.
-
-    Returns:
-      The loss.
-
-    Raises:
-      ValueError: If the class is unknown.
-
-    Example:
-      >>> from tfr_smooth import losses
-      >>> losses.deserialize({"class_name": "tfr_smooth>ListNetLoss", "config": {"temperature": 2.0}}).name
-      'list_net_loss'
-    """
-    return _lookup.deserialize(config, RankingLoss)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tfr_smooth.metrics.exact import RecallMetric as RecallMetric
 from tfr_smooth.metrics.exact import SpearmanMetric as SpearmanMetric
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
-from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, of_trec_eval, serialize
+from tfr_smooth.metrics.table import NAMES, RankingMetricKey, get, hyperparameters, of_trec_eval
 
 __all__ = [
     "METRICS",
@@ -25,10 +25,8 @@ __all__ = [
     "MeasureMetric",
     "MultiObjectiveMetric",
     "RankingMetricKey",
-    "deserialize",
     "get",
     "hyperparameters",
     "of_trec_eval",
-    "serialize",
 ]
 __all__ += [metric.__name__ for metric in METRICS.values()]

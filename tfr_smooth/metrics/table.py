@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from tfr_smooth import _arguments, _lookup, _serialization
+from tfr_smooth import _arguments, _lookup
 from tfr_smooth.evaluation.trec import checked_measures, parted
 from tfr_smooth.metrics.exact import METRICS
 from tfr_smooth.metrics.measure_metric import MeasureMetric
@@ -73,7 +73,8 @@ def get(key: Any, **arguments: Any) -> MeasureMetric | None:
 
     Args:
       key: A name in `NAMES` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or of a
-        class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config returned by `serialize`; a metric; or None.
+        class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config of `keras.metrics.serialize`; a metric; or
+        None.
       **arguments: Constructor arguments; only valid with a name.
 
     Returns:
@@ -118,43 +119,6 @@ def of_trec_eval(measure: str, *, argument: str = "measure") -> MeasureMetric:
         raise ValueError(f"`{argument}` must be a measure with a Keras metric, got {measure!r}.")
     gain = {"gain": "linear"} if _OF_TREC_EVAL[kind] == "ndcg" else {}
     return get(_OF_TREC_EVAL[kind], topn=topn, **gain)
-
-
-def serialize(metric: MeasureMetric) -> dict[str, Any]:
-    """Returns the config of a metric.
-
-    Args:
-      metric: The metric.
-
-    Returns:
-      A dict with the class name and the constructor arguments, serializable as JSON.
-
-    Example:
-      >>> from tfr_smooth import metrics
-      >>> metrics.deserialize(metrics.serialize(metrics.NDCGMetric(topn=5))).name
-      'ndcg_5'
-    """
-    return _serialization.serialize(metric)
-
-
-def deserialize(config: Mapping[str, Any]) -> MeasureMetric:
-    """Creates a metric from a config.
-
-    Args:
-      config: A config returned by `serialize`.
-
-    Returns:
-      The metric.
-
-    Raises:
-      ValueError: If the class is unknown.
-
-    Example:
-      >>> from tfr_smooth import metrics
-      >>> metrics.deserialize({"class_name": "tfr_smooth>NDCGMetric", "config": {"topn": 5}}).name
-      'ndcg_5'
-    """
-    return _lookup.deserialize(config, MeasureMetric)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:
