@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import types
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,7 @@ from pyarrow import parquet
 
 import tfr_smooth
 from tests import helpers
-from tests.recommendation.groups import likes
-from tfr_smooth import command_line, recommendation
+from tfr_smooth import command_line
 from tfr_smooth.data.reading import file_formats
 from tfr_smooth.ranker.training import RankerTraining
 
@@ -108,7 +106,7 @@ def test_export_gives_the_flags_to_the_method(model, capsys, monkeypatch):
 
 ERRORS = {
     "score nothing.keras a.csv b.csv": "No such file or directory: 'nothing.keras'",
-    "score {folder}/train.csv a.csv b.csv": "MODEL must be a file of `tfr-smooth train` or of `save`, got",
+    "score {folder}/train.csv a.csv b.csv": "MODEL must be a ranker of `tfr-smooth train` or of `save`, got",
     "score {model} {folder}/new.jsonl out.txt": "OUT must end in .csv or .parquet, got 'out.txt'.",
     "score {model} {folder}/new.jsonl nothing/out.csv": "OUT must be a file in a folder that can be written, got",
     "score {model} {table} {table}": "OUT must not be a file that is read, got '.*train.csv'",
@@ -251,27 +249,6 @@ def test_weights_of_the_training_are_needed_nowhere_else(folder, capsys, tmp_pat
     assert run(capsys, "score", path, folder / "new.jsonl", tmp_path / "out.csv")[0] == 0
 
 
-class Recommender:
-    """A stand-in that recommends the user's number, and numbers after it."""
-
-    def recommend(self, users, *, topn: "int" = 10):
-        items = np.array([[int(user) + place for place in range(topn)] for user in users])
-        return types.SimpleNamespace(items=items, scores=np.where(items % 5, -items, -np.inf))
-
-
-def test_recommenders_score_users_once_with_ranks_from_1(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "_loaded", lambda arguments: Recommender())
-    monkeypatch.setattr(command_line, "_USERS", 3)  # several parts
-    pd.DataFrame({"item": [7, 1, 7, 12, 3, 20]}).to_csv(tmp_path / "users.csv", index=False)
-    command = ["score", "items.keras", tmp_path / "users.csv", tmp_path / "best.csv", "--user=item", "--topn=3"]
-    status, _, errors = run(capsys, *command)
-    assert status == 2 and "--user and --item must be different, got 'item'" in errors
-    assert run(capsys, *command, "--item=product")[0] == 0
-    lines = (tmp_path / "best.csv").read_text().split()
-    assert lines[:6] == ["item,product,score,rank", "7,7,-7,1", "7,8,-8,2", "7,9,-9,3", "1,1,-1,1", "1,2,-2,2"]
-    assert lines[-2:] == ["20,21,-21,2", "20,22,-22,3"] and len(lines) == 1 + 3 + 3 + 3 + 2 + 2
-
-
 @pytest.mark.parametrize("by_signal", [False, True])
 def test_an_unfinished_score_leaves_nothing_but_what_was_there(by_signal, model, folder, capsys, monkeypatch, tmp_path):
     (tmp_path / "out.csv").write_text("before")
@@ -297,14 +274,12 @@ def test_an_unfinished_score_leaves_nothing_but_what_was_there(by_signal, model,
     assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
-@pytest.mark.parametrize("estimator", [tfr_smooth.Ranker, recommendation.Recommender])
-def test_each_plain_argument_is_a_flag_with_its_description(estimator, capsys):
+def test_each_plain_argument_is_a_flag_with_its_description(capsys):
     with pytest.raises(SystemExit) as done:
-        run(capsys, "train", f"--estimator={estimator.__name__.lower()}", "--help")
+        run(capsys, "train", "--help")
     shown = " ".join(capsys.readouterr().out.split())
     assert done.value.code == 0 and "Seed of the" in shown
-    objects = {"network", "loss_options"}
-    for name in {*inspect.signature(estimator).parameters} - objects:
+    for name in {*inspect.signature(tfr_smooth.Ranker).parameters} - {"network", "loss_options"}:
         assert f"--{name} VALUE" in shown
     for name in ("validation", "checkpoint_dir", "init_model"):
         assert f"--{name} VALUE" in shown
@@ -332,30 +307,6 @@ VALUES = [
 @pytest.mark.parametrize(("annotation", "text", "expected"), VALUES)
 def test_a_text_becomes_a_value_of_the_argument(annotation, text, expected):
     assert command_line._value(annotation, text) == expected
-
-
-@pytest.mark.slow
-def test_recommenders_take_pairs_and_write_the_best_items(capsys, tmp_path):
-    users, items = np.nonzero(likes())
-    pairs = pd.DataFrame({"who": users, "what": [f"item {item}" for item in items]})
-    test = np.random.default_rng(0).random(len(pairs)) < 0.2
-    pairs[~test].to_csv(tmp_path / "train.csv", index=False)
-    pairs[test].to_csv(tmp_path / "test.csv", index=False)
-    columns = ["--user=who", "--item=what"]
-    flags = ["--dim=4", "--softmax_epochs=2", "--epochs=1", "--verbose=false", f"--model={tmp_path / 'r.keras'}"]
-    command = ["train", tmp_path / "train.csv", "--estimator=recommender", *columns, *flags]
-    assert run(capsys, *command)[0] == 0
-    command = ["score", tmp_path / "r.keras", tmp_path / "test.csv", tmp_path / "best.csv", "--topn=3", "--user=who"]
-    assert run(capsys, *command)[0] == 0
-    best = pd.read_csv(tmp_path / "best.csv")
-    recommender = recommendation.Recommender.load(tmp_path / "r.keras")
-    asked = pairs[test]["who"].unique()
-    expected = recommender.recommend(asked, topn=3)
-    assert best["item"].tolist() == [*np.asarray(expected.items).ravel()] and set(best["who"]) == {*asked}
-    status, out, errors = run(
-        capsys, "evaluate", tmp_path / "r.keras", tmp_path / "test.csv", *columns, "--measures=recall_5"
-    )
-    assert status == 0 and out.startswith("recall_5 "), errors
 
 
 @pytest.mark.slow

@@ -39,21 +39,19 @@ from tfr_smooth.data.reading.value_types import TYPES, Reading
 # By name: the package and the class, which may need optional packages.
 _ESTIMATORS = {
     "ranker": ("tfr_smooth", "Ranker"),
-    "recommender": ("tfr_smooth.recommendation", "Recommender"),
     "text": ("tfr_smooth.text", "TextRanker"),
 }
 _COMMANDS = {
-    "train": "TABLE .. --model=FILE.keras [--validation=TABLE] [--estimator=ranker|recommender|text]",
+    "train": "TABLE .. --model=FILE.keras [--validation=TABLE] [--estimator=ranker|text]",
     "score": "MODEL TABLE .. OUT.csv|OUT.parquet",
     "evaluate": "MODEL TABLE ..",
     "export": "MODEL FOLDER",
 }
-_FILES = ("validation", "items", "users", "init_model", "strategy")  # arguments of `fit` that flags name
+_FILES = ("validation", "init_model", "strategy")  # arguments of `fit` that flags name
 _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple))\b")  # annotations of other flags
 _NO_FLAGS = ("path", "by_query")
 _READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
-_USERS = 1 << 16  # for whom items are recommended at once; not tuned
 _ROWS = 1 << 16  # that are written at once; not tuned
 
 
@@ -154,8 +152,8 @@ def _train(arguments: Sequence[str]) -> None:
     first.add_argument("--estimator", default="ranker")
     chosen = first.parse_known_args(arguments)[0].estimator
     cls = _class(*_ESTIMATORS[_arguments.choice("--estimator", chosen, tuple(_ESTIMATORS))])
-    parser = _Parser("train", cls, cls.fit, *_readers(cls), data.read_files)
-    parser.add_argument("--estimator", help="ranker (default), recommender or text.")
+    parser = _Parser("train", cls, cls.fit, data.read_files)
+    parser.add_argument("--estimator", help="ranker (default) or text.")
     parser.add_argument("--model", required=True, help="The file to write, which ends in .keras.")
     given = parser.parsed(arguments)
     given.pop("estimator", None)
@@ -163,7 +161,7 @@ def _train(arguments: Sequence[str]) -> None:
     if not model.endswith(".keras"):
         raise ValueError(f"--model must end in '.keras', got {model!r}.")
     _check_folder("--model", Path(model))
-    fit, reading, ids = _taken(given, cls.fit), Reading(**_taken(given, Reading)), _taken(given, *_readers(cls))
+    fit, reading = _taken(given, cls.fit), Reading(**_taken(given, Reading))
     if cls is Ranker:  # The model knows their formats then.
         dates = {name: kind for name, kind in reading.types.items() if kind.startswith("date:")}
         given |= {"kinds": {**dates, **(given.get("kinds") or {})}} if dates else {}
@@ -171,18 +169,12 @@ def _train(arguments: Sequence[str]) -> None:
     makers = {"init_model": cls.load, "strategy": training.get_strategy}
     fit |= {name: make(fit[name]) for name, make in makers.items() if name in fit}
     types = getattr(fit.get("init_model"), "types_", types_of_kinds(given.get("kinds") or {}))
-    reading = _with_types(reading, types)
-    fit |= {name: read_table(fit[name], reading) for name in ("items", "users") if name in fit}
     paths = [table, *([fit.pop("validation")] if "validation" in fit else [])]
-    if ids:
-        parts = _readers(cls)[0](*(read_table(path, reading) for path in paths), **ids)
-        part, *validation = parts if len(paths) > 1 else [parts]
-    else:
-        part, *validation = _rows(cls, paths, fit, reading)
+    part, *validation = _rows(cls, paths, fit, _with_types(reading, types))
     estimator.fit(part, validation=validation[0] if validation else None, **fit)
     estimator.save(model)
     print(f"Wrote {model}")
-    if validation and not ids:  # A recommender has the items of its validation.
+    if validation:
         print(estimator.evaluate(validation[0]))
 
 
@@ -201,12 +193,8 @@ def _rows(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading)
 
 def _score(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
-    recommends = bool(_readers(type(estimator)))
-    parser = _Parser("score", *([estimator.recommend] if recommends else []), data.read_files)
+    parser = _Parser("score", data.read_files)
     parser.add_argument("--names", default="score,rank", help="The names of the new columns. Default: score,rank.")
-    if recommends:
-        parser.add_argument("--user", default="user", help="The column of users. Default: user.")
-        parser.add_argument("--item", default="item", help="The name of the column of items. Default: item.")
     given = parser.parsed(arguments)
     reading = _reading(estimator, given)
     out, paths, names = Path(given["out"]), given["table"], given["names"].split(",")
@@ -216,19 +204,13 @@ def _score(arguments: Sequence[str]) -> None:
     read = [given["model"], *files_of(paths, reading)]
     if out.exists() and any(os.path.exists(path) and out.samefile(path) for path in read):
         raise ValueError(f"OUT must not be a file that is read, got {given['out']!r}.")
-    rows = raw_table(paths, reading)
-    columns = [given["user"], given["item"]] if recommends else rows.column_names
-    if len({*columns}) < len(columns):
-        raise ValueError(f"--user and --item must be different, got {given['user']!r} for both.")
+    table = raw_table(paths, reading)
+    columns = table.column_names
     if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
         expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
         raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
-    if recommends:
-        table = pa.concat_tables(_recommended(estimator, given, names, reading))
-    else:
-        table = rows
-        for name, column in zip(names, _scored(estimator, paths, reading, rows.column_names), strict=True):
-            table = table.append_column(name, pa.array(column))
+    for name, column in zip(names, _scored(estimator, paths, reading, columns), strict=True):
+        table = table.append_column(name, pa.array(column))
     with _files.replacing(out) as unfinished:
         if out.suffix == ".csv":
             _write_csv(unfinished, table, reading)
@@ -248,19 +230,6 @@ def _scored(estimator: Any, paths: Any, reading: Reading, names: Sequence[str]) 
     lists = data.from_table(table, query=query, label=None, features=[query])
     order, ranks = ranking(lists, scores[lists.rows])
     return scores, ranks[np.argsort(lists.rows[order])]
-
-
-def _recommended(estimator: Any, given: dict[str, Any], names: Sequence[str], reading: Reading) -> Iterator[pa.Table]:
-    """Yields users with their items, scores and ranks."""
-    name, options = given["user"], _taken(given, estimator.recommend)
-    table = read_table(given["table"], reading)
-    users = pc.unique(table[_arguments.choice("--user", name, table.column_names)])
-    for start in range(0, len(users), _USERS):
-        some = users.slice(start, _USERS)
-        top = estimator.recommend(some.to_pylist(), **options)
-        rows, places = np.nonzero(np.isfinite(top.scores))
-        found = [some.take(pa.array(rows)), *(np.asarray(part)[rows, places] for part in (top.items, top.scores))]
-        yield pa.table([*found, places + 1], names=[name, given["item"], *names])
 
 
 def _write_csv(path: Path, table: pa.Table, reading: Reading) -> None:
@@ -288,15 +257,11 @@ def _cells(table: pa.RecordBatch, reading: Reading) -> list[list[str | None]]:
 
 def _evaluate(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
-    readers = _readers(type(estimator))
-    given = _Parser("evaluate", estimator.evaluate, *readers, data.read_files).parsed(arguments)
-    options = _taken(given, estimator.evaluate)
-    reading, roles = _reading(estimator, given), given if readers else _roles(estimator)
+    given = _Parser("evaluate", estimator.evaluate, data.read_files).parsed(arguments)
+    roles = _roles(estimator)
     ids = [roles[role] for role in ("query", "query_id") if roles.get(role) is not None]
-    part = read_table(given["table"], reading, ids)
-    for from_table in readers:
-        part = from_table(part, **_taken(given, from_table))
-    print(estimator.evaluate(part, **options))
+    table = read_table(given["table"], _reading(estimator, given), ids)
+    print(estimator.evaluate(table, **_taken(given, estimator.evaluate)))
 
 
 def _export(arguments: Sequence[str]) -> None:
@@ -318,9 +283,10 @@ def _loaded(arguments: Sequence[str]) -> Any:
     try:
         with zipfile.ZipFile(path) as file:
             name = json.loads(file.read("estimator.json"))["estimator"]
-    except (KeyError, ValueError, zipfile.BadZipFile):
-        raise ValueError(f"MODEL must be a file of `tfr-smooth train` or of `save`, got {path!r}.") from None
-    return _class(*next(place for place in _ESTIMATORS.values() if place[1] == name)).load(path)
+        place = next(place for place in _ESTIMATORS.values() if place[1] == name)
+    except (KeyError, ValueError, StopIteration, zipfile.BadZipFile):
+        raise ValueError(f"MODEL must be a ranker of `tfr-smooth train` or of `save`, got {path!r}.") from None
+    return _class(*place).load(path)
 
 
 def _roles(estimator: Any) -> dict[str, Any]:
@@ -333,11 +299,6 @@ def _check_folder(argument: str, path: Path) -> None:
         raise ValueError(f"{argument} must be a file in a folder that can be written, got {str(path)!r}.")
 
 
-def _readers(cls: type) -> list[Callable[..., Any]]:
-    """Returns the function that makes what a recommender is trained on; others take tables."""
-    return [_class("tfr_smooth.recommendation", "from_dataframe")] if cls.__name__ == "Recommender" else []
-
-
 def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
     """Returns the same way of reading with the types of further columns."""
     return dataclasses.replace(reading, types={**types, **reading.types})
@@ -345,7 +306,8 @@ def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
 
 def _reading(estimator: Any, given: dict[str, Any]) -> Reading:
     """Returns how the user wrote values, with the types that a fitted estimator knows."""
-    types = estimator.types_ if isinstance(estimator, Ranker) else {}
-    if not isinstance(estimator, Ranker) and not _readers(type(estimator)):
+    if isinstance(estimator, Ranker):
+        types = estimator.types_
+    else:
         types = dict.fromkeys((estimator.columns_["query"], estimator.columns_["text"]), "text")
     return _with_types(Reading(**_taken(given, Reading)), types)
