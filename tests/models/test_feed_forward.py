@@ -169,16 +169,6 @@ def test_scores_add_a_piecewise_linear_function_of_each_number(members):
     np.testing.assert_allclose(scorer(new)[0], sum(functions), rtol=1e-5, atol=1e-6)
 
 
-@every_normalization
-def test_permuting_the_documents_permutes_the_scores(normalization):
-    scorer = a_scorer(normalization=normalization)
-    features, mask = a_batch()
-    order = np.random.RandomState(1).permutation(6)
-    expected = scorer({"features": features, "mask": mask}).numpy()[:, order]
-    found = scorer({"features": features[:, order], "mask": mask[:, order]}).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
 def test_arrays_tensors_and_dicts_give_the_same_scores():
     scorer = a_scorer()
     features, mask = a_batch()

@@ -280,18 +280,6 @@ def test_padding_changes_no_score_of_a_functional_model():
     np.testing.assert_allclose(model(shorter), scores[:1, :2], rtol=1e-5)
 
 
-def test_nan_at_padding_reaches_no_gradient_of_a_model_in_training():
-    model = functional()
-    gradients = []
-    for padding in (np.nan, 1e30):
-        tf.keras.utils.set_random_seed(0)
-        with tf.GradientTape() as tape:
-            scores = model(model_inputs(padding=padding), training=True)
-            total = tf.reduce_sum(tf.where(MASK[:2], scores[:2], 0.0))
-        gradients.append(tape.gradient(total, model.trainable_variables))
-    assert all(np.isfinite(each).all() for each in tf.nest.flatten(gradients))
-
-
 @pytest.mark.parametrize(
     "form", ["keras", *(pytest.param(form, marks=pytest.mark.slow) for form in ("saved_model", "xla"))]
 )

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import losses, models, serving
+from tfr_smooth import losses, models
 from tfr_smooth.models.member_layers import MemberDense, MemberDropout
 
 RANDOM = np.random.RandomState(0)
@@ -153,14 +153,6 @@ def test_a_keras_file_restores_the_members(tmp_path):
     assert loaded.get_config() == scorer.get_config() and loaded.members == 3
     helpers.assert_same(loaded.get_weights(), scorer.get_weights())
     np.testing.assert_array_equal(loaded(INPUTS), scorer(INPUTS))
-
-
-@pytest.mark.slow
-def test_the_export_returns_the_mean_scores(tmp_path):
-    scorer = a_scorer()
-    folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup=False)
-    served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
-    np.testing.assert_allclose(served["scores"], scorer(FEATURES[:1]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("members", [1, 2])

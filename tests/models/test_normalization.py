@@ -139,19 +139,7 @@ def test_output_stays_finite_for_all_finite_float32(name):
     assert np.isfinite(_adapted(name, features)(tf.constant(features))).all()
 
 
-CONSTANTS = [0.0, 0.1, -7.3, 1e9, 1e-30]
-
-
-@pytest.mark.parametrize("value", CONSTANTS)
-def test_min_max_of_a_constant_feature_is_zero(value):
-    features = np.full((3, 7, 2), value, np.float32)
-    features[..., 1] = np.arange(7)
-    found = QueryMinMax()(tf.constant(features)).numpy()
-    assert (found[..., 0] == 0).all()
-    assert found[0, :, 1].tolist() == [np.float32(i / 6) for i in range(7)]
-
-
-@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e9, 1e-30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_standardize_zeroes_a_feature_that_was_constant_in_training(value, dtype):
     parts = [np.full((1, size, 2), value, dtype) for size in (1, 3, 7, 1000, 11)]
@@ -252,18 +240,6 @@ def test_models_may_be_built_and_loaded_before_they_have_statistics(tmp_path):
     np.testing.assert_array_equal(loaded(tf.constant(features)), scores)
 
 
-def test_a_model_with_statistics_from_a_file_needs_no_adapt(tmp_path):
-    features, mask = _batch()
-    inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
-    first, second = (models.FeedForwardScorer(hidden=[2], normalization="standardize") for _ in range(2))
-    first.adapt([(inputs, None)])
-    scores = first(inputs).numpy()
-    first.save_weights(tmp_path / "a.weights.h5")
-    second.build((None, None, 3))
-    second.load_weights(tmp_path / "a.weights.h5")
-    np.testing.assert_array_equal(second(inputs), scores)
-
-
 NO_DOCUMENT = "`dataset` must contain at least one real document, got none."
 
 
@@ -275,6 +251,7 @@ NO_DOCUMENT = "`dataset` must contain at least one real document, got none."
         ([{"features": np.array([[[1.0, np.nan, 2]]])}], "`dataset` must have finite .*, got nan in feature 2."),
         ([{"features": np.zeros((1, 2, width))} for width in (3, 4)], "`dataset` must have 3 features, got 4."),
         ([{"features": np.zeros((1, 2, 2))}], "`dataset` must have 3 features, got 2."),
+        (tf.data.Dataset.from_tensors(0).repeat(), "`dataset` must be finite, got one that repeats forever."),
     ],
 )
 def test_adapt_refuses_invalid_datasets(dataset, message):
@@ -282,12 +259,6 @@ def test_adapt_refuses_invalid_datasets(dataset, message):
     layer.build((None, None, 3))
     with pytest.raises(ValueError, match=f"^{message}$"):
         layer.adapt(dataset)
-
-
-def test_adapt_refuses_an_endless_dataset():
-    dataset = tf.data.Dataset.from_tensors({"features": tf.ones([1, 2, 3])}).repeat()
-    with pytest.raises(ValueError, match="`dataset` must be finite"):
-        Standardize().adapt(dataset)
 
 
 def test_standardize_requires_a_known_number_of_features():

@@ -62,14 +62,6 @@ def test_the_documents_of_other_queries_are_negatives_unless_they_are_the_same_t
     np.testing.assert_allclose(scores[0, 5], alone[0, 0], atol=1e-4)
 
 
-@pytest.mark.slow
-def test_single_vectors_train_in_more_parts_than_lists(table):
-    loss, weights = step(
-        without_dropout(text.SingleVector, micro_batches=9), *batch(table), tf.keras.optimizers.SGD(1.0)
-    )
-    assert np.isfinite(loss) and all(np.isfinite(values).all() for values in weights)
-
-
 def test_a_cross_encoder_scores_the_mean_over_passages():
     model = text.CrossEncoder(make(), head_rate=10.0)
     pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [0] * 5]]])

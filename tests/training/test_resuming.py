@@ -31,13 +31,13 @@ def read(path, **kwargs):
     return data.read_letor(str(path), num_features=16).batches(8, list_size=16, **kwargs)
 
 
-def run(files, directory, interrupt_at=None, seed=0, settings=None):
+def run(files, directory, interrupt_at=None, seed=0):
     tf.keras.utils.set_random_seed(seed)
     model = models.FeedForwardScorer(hidden=[8])
     model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss=losses.ListNetLoss())
     model.build([None, None, 16])
     validation = training.ExactValidation(read(files["valid"]), [metrics.NDCGMetric()], path=directory / "best.keras")
-    resumable = training.ResumableTraining(directory / "checkpoints", validation=validation, settings=settings)
+    resumable = training.ResumableTraining(directory / "checkpoints", validation=validation)
     start = resumable.restore(model)
     if start < EPOCHS:
         train = read(files["train"], shuffle=True, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
@@ -48,14 +48,11 @@ def run(files, directory, interrupt_at=None, seed=0, settings=None):
     return model, validation, start
 
 
-SETTINGS = {"alpha": 1.0, "loss": "smoothi_ndcg"}
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(files, tmp_path_factory):
     """The folder, model and validation of an uninterrupted run; no test trains there again."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    model, validation, start = run(files, folder, settings=SETTINGS)
+    model, validation, start = run(files, folder)
     assert start == 0
     return folder, model, validation
 
@@ -74,14 +71,6 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, unin
     assert rows == resumed_rows and [row.partition(",")[0] for row in rows] == ["epoch", "1", "2", "3", "4"]
     best, resumed_best = (tf.keras.models.load_model(path / "best.keras") for path in (folder, tmp_path))
     helpers.assert_same(resumed_best.get_weights(), best.get_weights(), rtol=1e-6, atol=1e-7)
-
-
-def test_a_finished_run_is_not_repeated(files, uninterrupted):
-    folder, model, validation = uninterrupted
-    again, again_validation, start = run(files, folder, seed=99, settings=SETTINGS)
-    assert start == EPOCHS
-    assert again_validation.get_state() == validation.get_state()
-    helpers.assert_same(again.get_weights(), model.get_weights())
 
 
 def test_restore_must_be_called_before_fit(tmp_path):

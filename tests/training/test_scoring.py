@@ -4,33 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data, models, training
+from tfr_smooth import data, training
 from tfr_smooth.training import scoring
-
-
-def batches(lengths, width=3):
-    random = np.random.RandomState(0)
-    for size, length in enumerate(lengths, start=2):
-        mask = np.arange(length) < random.randint(1, length + 1, [size, 1])
-        inputs = {"features": tf.constant(random.randn(size, length, width), tf.float32), "mask": tf.constant(mask)}
-        ids = {
-            "query_id": tf.constant([f"{length}-{i}" for i in range(size)]),
-            "doc_id": tf.constant([[f"d{j}" for j in range(length)]] * size),
-        }
-        yield {**inputs, **ids}, tf.constant(np.where(mask, 1.0, -1.0), tf.float32)
-
-
-def test_scores_are_those_of_the_model():
-    model = models.FeedForwardScorer(hidden=[4])
-    queries = training.score_queries(model, batches([5, 3, 8]))
-    for inputs, labels in batches([5, 3, 8]):
-        expected = model(inputs, training=False).numpy()
-        for row, mask in enumerate(inputs["mask"].numpy()):
-            query = next(queries)
-            assert query.query_id == inputs["query_id"][row].numpy().decode()
-            np.testing.assert_allclose(query.scores, expected[row][mask], rtol=1e-5, atol=1e-6)
-            np.testing.assert_array_equal(query.labels, labels[row][mask])
-    assert next(queries, None) is None
 
 
 def by_query(queries):
