@@ -12,7 +12,7 @@ import sys
 import tensorflow as tf
 
 from tests.training import replicas
-from tfr_smooth import data, losses, metrics, models, serving, training
+from tfr_smooth import data, losses, metrics, models, training
 
 EPOCHS, BATCH_SIZE, NUM_FEATURES = 3, 8, 16
 
@@ -66,24 +66,6 @@ def validation_metrics(strategy, folder):
     return together, {**metrics_of(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
 
 
-def refusals(strategy, folder):
-    """The chief's errors, or "done", when it scores or exports the distributed model without the other workers."""
-    model, found = a_model(strategy), []
-    if not training.is_chief(strategy):
-        return found
-    lists = read(folder / "vali.txt", ids=True)
-    for call in (
-        lambda: next(training.score_queries(model, lists)),
-        lambda: serving.export_ranker(model, folder / "export", num_features=NUM_FEATURES, warmup=False),
-    ):
-        try:
-            call()
-            found.append("done")
-        except ValueError as error:
-            found.append(str(error))
-    return found
-
-
 def compare(strategy, folder, _):
     """Writes the results of this worker."""
     together, alone = validation_metrics(strategy, folder)
@@ -92,7 +74,6 @@ def compare(strategy, folder, _):
         "chief": training.is_chief(strategy),
         "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
         "shares": shares(strategy, folder),
-        "refusals": refusals(strategy, folder),
         "metrics": {"together": together, "alone": alone},
     }
     (folder / f"{task()['index']}.json").write_text(json.dumps(found))

@@ -18,7 +18,6 @@ from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import versions
 from tfr_smooth.serving.servable import INVALID_SCORE, RankerInputs, make_servable, zero
-from tfr_smooth.training.strategies import check_readable
 
 # The path of the requests in a version directory, defined by TF Serving.
 _REQUESTS = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -96,8 +95,7 @@ def export_ranker(
       The directory PATH/VERSION.
 
     Raises:
-      ValueError: If an argument is invalid or does not match the model, the version exists, or a single worker of a
-        cluster cannot read the model's variables (Keras 2).
+      ValueError: If an argument is invalid or does not match the model, or the version exists.
 
     Example:
       >>> import os, tempfile
@@ -113,7 +111,6 @@ def export_ranker(
       (TensorShape([1, 2]), [[0, 1]])
     """
     check_process()
-    check_readable(model)
     _arguments.boolean("missing_values", missing_values)
     if example_feature_spec is None:
         _check_not_given("without", context_feature_spec=context_feature_spec, mask_feature_name=mask_feature_name)

@@ -165,19 +165,14 @@ class Encoder(tf.keras.layers.Layer):
         return tf.not_equal(ids, self.special.pad)
 
     def frozen(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the output of the embeddings and the frozen layers, an input of `call`.
+        """Returns the output of the embeddings and the frozen layers, an input of `call`, if layers are frozen.
 
         Args:
           ids: Token ids, int32 [texts, tokens].
 
         Returns:
           Hidden states [texts, tokens, width], in the layer's compute dtype.
-
-        Raises:
-          ValueError: If no layers are frozen.
         """
-        if self._below is None:
-            raise ValueError(f"`frozen_layers` must be > 0 for `frozen`, got {self.frozen_layers}.")
         return self._below(self._inputs(ids), training=False)
 
     def _inputs(self, ids: tf.Tensor) -> list[tf.Tensor]:

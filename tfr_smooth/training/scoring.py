@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from tfr_smooth import _compiled, _padded, data
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
-from tfr_smooth.training import strategies
 
 _IDS = ("query_id", "doc_id")
 # One graph per model, as long as the model exists, so that calls do not trace it again.
@@ -37,8 +36,7 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
       names are the ids, or the positions if ids are missing or not unique.
 
     Raises:
-      ValueError: If a batch has another structure, the model returns scores of another shape, or a single worker of a
-        cluster cannot read its variables (Keras 2).
+      ValueError: If a batch has another structure, or the model returns scores of another shape.
 
     A Keras model is traced once, not in each call. Time: one forward pass. Memory: one batch.
 
@@ -54,7 +52,6 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     """
     score = model
     if isinstance(model, tf.keras.Model):
-        strategies.check_readable(model)
         score = compiled_scorer(model)
     number = 0
     for element in dataset:

@@ -138,24 +138,6 @@ def number_by_worker(strategy: tf.distribute.Strategy, number: int) -> list[int]
     return [int(found) for found in gather(tf.constant([number], tf.int64)).numpy()]
 
 
-def check_readable(model: tf.keras.Model) -> None:
-    """Raises a `ValueError` if a single worker cannot read the variables of a model.
-
-    Keras 2 stores the moving statistics of batch normalization on each worker and reads their mean. TensorFlow aborts
-    all workers if a single worker reads them.
-    """
-    strategy = model.distribute_strategy
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return
-    cluster = strategy.cluster_resolver.cluster_spec()
-    if sum(cluster.num_tasks(job) for job in cluster.jobs) < 2:
-        return
-    for variable in _keras.tensorflow_variables(model.variables):
-        if variable.synchronization == tf.VariableSynchronization.ON_READ:
-            reason = f"a single worker cannot read variables such as {variable.name!r}"
-            raise ValueError(f"`model` must be loaded from its file, outside the strategy's scope: {reason}.")
-
-
 @contextlib.contextmanager
 def path_to_save(strategy: tf.distribute.Strategy, path: str) -> Iterator[str]:
     """Returns the path for a file that all workers must save but only the chief may write.
