@@ -67,9 +67,16 @@ def make_app(model: Any) -> fastapi.FastAPI:
         @api.post("/rank")
         def rank(documents: Annotated[list[Any], Body()], query: Annotated[Any, Body()] = None) -> JSONResponse:
             ranking = model.rank(query, documents=documents)
-            return JSONResponse({"ranking": [{"place": ranked.place, "score": ranked.score} for ranked in ranking]})
+            if isinstance(query, list):
+                return JSONResponse({"rankings": [places(of_query) for of_query in ranking]})
+            return JSONResponse({"ranking": places(ranking)})
 
     return api
+
+
+def places(ranking: list[Any]) -> list[dict[str, Any]]:
+    """The places of the documents in the request, best first, and their scores."""
+    return [{"place": document.place, "score": document.score} for document in ranking]
 
 
 def main(argv: list[str]) -> None:

@@ -81,6 +81,9 @@ def test_sixteen_clients_at_once_get_the_scores_of_predict(send, ranker):
         assert status == 200
         scores = [document["score"] for document in sorted(answer["ranking"], key=lambda each: each["place"])]
         np.testing.assert_allclose(scores, ranker.predict(frame), rtol=1e-6, atol=1e-6)
+    bodies = [body_of(frame) for frame in frames[:2]]
+    several = {name: [body[name] for body in bodies] for name in ("query", "documents")}
+    assert send("/rank", several)[1]["rankings"] == [answer["ranking"] for _, answer in answers[:2]]
 
 
 def test_wrong_requests_name_the_column_and_what_was_expected(send):
@@ -89,7 +92,7 @@ def test_wrong_requests_name_the_column_and_what_was_expected(send):
         ("price", "numbers"): {**body, "documents": [{**body["documents"][0], "price": "cheap"}]},
         ("age", "numbers"): {"documents": body["documents"]},
         ("documents", "required"): {"query": body["query"]},
-        ("`query`", "a dict"): {"query": [body["query"]], "documents": body["documents"]},
+        ("`documents`", "a list"): {"query": [body["query"]] * 2, "documents": [body["documents"], None]},
     }
     for (name, expected), content in wrong.items():
         status, answer = send("/rank", content)

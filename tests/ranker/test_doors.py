@@ -182,12 +182,14 @@ def test_requests_with_plain_values_are_scored_like_tables(fitted, script, tmp_p
     rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(ROWS)]
     lists = [rows[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]
     loaded = serving.load(path)
-    plain = [[document._asdict() for document in loaded.rank(documents=documents)] for documents in lists]
+    plain = [[document._asdict() for document in ranking] for ranking in loaded.rank([{}] * QUERIES, documents=lists)]
     with test_serve_http.running(script, path) as send:  # dates are text in JSON
-        answers = [send("/rank", {"documents": documents})[1]["ranking"] for documents in lists]
-    for rankings in (plain, answers):
+        status, answer = send("/rank", {"query": [{}] * QUERIES, "documents": lists})
+    assert status == 200
+    for rankings in (plain, answer["rankings"]):
         scores = [each["score"] for ranking in rankings for each in sorted(ranking, key=operator.itemgetter("place"))]
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(loaded.score(frame(COLUMNS), qid=COLUMNS["query"]), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_the_command_line_scores_like_predict_and_keeps_the_cells(fitted_flat, tmp_path):

@@ -66,28 +66,93 @@ def lists(ranker):
     return [({"age": int(frame["age"].iloc[0])}, documents_of(frame), ranker.predict(frame)) for frame in frames]
 
 
-def test_rankings_have_the_scores_of_predict(loaded, lists):
-    for query, rows, scores in lists:
+def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker, loaded, lists):
+    queries, documents, expected = zip(*lists, strict=True)
+    together = loaded.rank(queries, documents=documents)
+    for query, rows, scores, of_batch in zip(queries, documents, expected, together, strict=True):
         ranking = loaded.rank(query, documents=rows)
         np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+        np.testing.assert_allclose(scores_of(of_batch), scores, **CLOSE)
         assert [document.place for document in ranking] == np.argsort(-scores, kind="stable").tolist()
         assert all(document.document is rows[document.place] for document in ranking)
-        # A value of the query may also be given with each document, but that of the query comes first.
-        for given, others in ((None, query), (query, {"age": -5})):
-            again = loaded.rank(given, documents=[{**row, **others} for row in rows])
-            np.testing.assert_array_equal(scores_of(again), scores_of(ranking))
-    assert loaded.rank(query, documents=[]) == []
-    ties = loaded.rank(query, documents=[*rows[:2], *rows[:2]])
-    assert [ranked.place for ranked in ties] in ([0, 2, 1, 3], [1, 3, 0, 2])
+        # A value of the list may also be given with each document.
+        np.testing.assert_array_equal(
+            scores_of(loaded.rank(documents=[{**row, **query} for row in rows])), scores_of(ranking)
+        )
+    table = NEW.drop(columns=["query", "label"]).sample(frac=1.0, random_state=0)
+    queries = NEW["query"][table.index]
+    np.testing.assert_allclose(loaded.score(table, qid=queries), ranker.predict(table, qid=queries), **CLOSE)
+    with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query, got different"):
+        loaded.score(table.sort_values("age"), group=[1, len(table) - 1])
+    assert loaded.score(table[:0], qid=[]).shape == (0,)
+    one = table.assign(age=30)
+    np.testing.assert_allclose(loaded.score(one), ranker.predict(one, qid=[0] * len(one)), **CLOSE)
+
+
+def test_lists_without_documents_have_empty_rankings(loaded, lists):
+    query, documents, scores = lists[0]
+    assert loaded.rank(query, documents=[]) == [] and loaded.rank([query], documents=[[]]) == [[]]
+    first, empty, last = loaded.rank([query] * 3, documents=[documents, [], documents])
+    assert empty == []
+    for ranking in (first, last):
+        np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+
+
+def test_ties_keep_their_order(loaded, lists):
+    query, documents, _ = lists[0]
+    assert [ranked.place for ranked in loaded.rank(query, documents=[documents[0]] * 9)] == [*range(9)]
+    places = [ranked.place for ranked in loaded.rank(query, documents=[*documents[:2], *documents[:2]])]
+    assert places in ([0, 2, 1, 3], [1, 3, 0, 2])
+
+
+def test_each_query_has_its_own_keys(loaded, lists):
+    """A value of the query stands in its dict or in its documents, whatever the other queries do."""
+    queries, documents, expected = zip(*lists, strict=True)
+    in_documents = [[{**row, **query} for row in rows] for query, rows in zip(queries, documents, strict=True)]
+    for is_given in ([True, False], [False, True]):
+        is_given = np.resize(is_given, len(lists))
+        rankings = loaded.rank(
+            [query if given else {} for query, given in zip(queries, is_given, strict=True)],
+            documents=[documents[place] if given else in_documents[place] for place, given in enumerate(is_given)],
+        )
+        for ranking, scores in zip(rankings, expected, strict=True):
+            np.testing.assert_allclose(scores_of(ranking), scores, **CLOSE)
+    # A key of the query stands for all of its documents.
+    ranking = loaded.rank(queries[0], documents=[{**row, "age": -5 * place} for place, row in enumerate(documents[0])])
+    np.testing.assert_allclose(scores_of(ranking), expected[0], **CLOSE)
 
 
 def test_a_value_of_the_query_that_differs_among_the_documents_is_refused(loaded, lists):
-    rows = [{**row, "age": 40} for row in lists[0][1]]
-    for other in (41, None):
-        rows[2]["age"] = other
-        with pytest.raises(ValueError, match="column 'age' must be the same in all documents, got .* in row 2."):
-            loaded.rank(documents=rows)
-    loaded.rank(documents=[{**row, "age": None} for row in rows])
+    (query, documents, _), (_, others, _) = lists[:2]
+    rows = [{**row, "age": 40} for row in others]
+    rows[2]["age"] = 41
+    wrong = len(documents) + 2
+    message = f"column 'age' must be the same in all rows of a query, got different values in the query of row {wrong}."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        loaded.rank([query, {}], documents=[documents, rows])
+    rows[2]["age"] = None
+    with pytest.raises(ValueError, match=re.escape(message)):
+        loaded.rank([query, {}], documents=[documents, rows])
+    loaded.rank([query, {}], documents=[documents, [{**row, "age": None} for row in others]])
+
+
+def test_lists_of_uneven_lengths_take_the_memory_of_their_documents(loaded, lists, monkeypatch):
+    query, documents, scores = lists[0]
+    rank, sizes = loaded._rank, []
+
+    @functools.wraps(rank)
+    def watched(inputs):
+        sizes.append(inputs["mask"].shape.num_elements())
+        return rank(inputs)
+
+    watched.structured_input_signature = rank.structured_input_signature
+    monkeypatch.setattr(loaded, "_rank", watched)
+    long = documents * 60
+    together = loaded.rank([query] * 202, documents=[*[documents[:1]] * 100, long, *[[]] * 1, *[documents[:1]] * 100])
+    assert sum(sizes) <= 2 * (200 + len(long))
+    np.testing.assert_allclose(together[0][0].score, loaded.rank(query, documents=documents[:1])[0].score, **CLOSE)
+    np.testing.assert_allclose(scores_of(together[100]), scores_of(loaded.rank(query, documents=long)), **CLOSE)
+    assert together[101] == [] and together[201][0].document is documents[0]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +176,10 @@ def test_a_value_has_one_meaning_however_it_is_written(name, same, other, loaded
     for result in results[1:-1]:
         np.testing.assert_array_equal(result, results[0])
     assert results[-1] != results[0]
-    loaded.rank(query, documents=[{**documents[0], name: value} for value in [*same, other]])  # of several types
+    mixed = [{**documents[0], name: value} for value in [*same, other]]
+    rankings = loaded.rank([query] * len(mixed), documents=[[document, documents[1]] for document in mixed])
+    alone = loaded.rank(query, documents=[mixed[0], documents[1]])
+    np.testing.assert_allclose(scores_of(rankings[0]), scores_of(alone), **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +207,15 @@ def test_a_missing_column_names_the_document(loaded, lists):
         loaded.rank(query, documents=[documents[0], without])
     for call in (
         lambda: loaded.rank(documents=documents),
-        lambda: loaded.rank([query], documents=documents),
+        lambda: loaded.rank([query] * 2, documents=documents[:1]),
         lambda: loaded.rank("age", documents=documents),
         lambda: loaded.rank(query, documents=["a"]),
         lambda: loaded.rank(query, documents=None),
         lambda: loaded.rank(query, documents=documents[0]),
+        lambda: loaded.rank([query] * 2, documents=[documents, None]),
+        lambda: loaded.rank([query] * 2, documents=[documents, 3]),
+        lambda: loaded.rank([query, None], documents=[documents, documents]),
+        lambda: loaded.score({"age": [20]}),
     ):
         with pytest.raises(ValueError, match="column|`documents`|`query`"):
             call()
@@ -168,12 +240,20 @@ def test_the_last_version_is_loaded_and_others_are_refused(exported, tmp_path):
             serving.load(wrong)
 
 
+def changed_feature(**changes):
+    return lambda card: card["features"][0].update(changes)
+
+
 DAMAGES = {
     "no signatures": lambda card: card.pop("signatures"),
     "other signatures": lambda card: card["signatures"].pop("rank"),
     "null features": lambda card: card.update(features=None),
     "a feature less": lambda card: card["features"].pop(),
-    "another kind": lambda card: card["features"][0].update(kind="nimber"),
+    "a huge shape": changed_feature(shape=[10**9]),
+    "a shape of text": changed_feature(shape="[3]"),
+    "another owner": changed_feature(of="user"),
+    "another kind": changed_feature(kind="nimber"),
+    "a kind of other values": changed_feature(kind="date"),
 }
 
 
@@ -199,6 +279,7 @@ model = models.FeedForwardScorer(hidden=[2])
 model.build([None, None, 3])
 calls = [
     lambda: ranker.rank(documents=[[1.0, 2.0, 3.0]]),
+    lambda: ranker.score([[1.0, 2.0, 3.0]]),
     lambda: serving.load(sys.argv[1]),
     lambda: serving.export_ranker(model, sys.argv[1] + "/again", num_features=3),
     lambda: serving.export_onnx(model, sys.argv[1] + "/ranker.onnx"),
@@ -219,7 +300,7 @@ print(len(ranker.rank(documents=[[1.0, 2.0, 3.0]])))
 
 def test_a_process_forked_after_loading_is_refused_in_one_line(exported, tmp_path):
     *lines, last = helpers.check_run("-c", FORKED, shutil.copytree(exported.path, tmp_path / "1")).splitlines()
-    assert last == "1" and len(lines) == 4
+    assert last == "1" and len(lines) == 5
     assert all("TensorFlow does not work in a process forked from one that used it" in line for line in lines)
 
 
@@ -238,6 +319,7 @@ def test_rankers_of_matrices_take_vectors_and_columns(tmp_path):
     inputs = {"features": tf.constant(new[np.newaxis], tf.float32), "mask": tf.ones([1, 5], tf.bool)}
     by_keras = tf.saved_model.load(str(tmp_path / "keras"))
     np.testing.assert_allclose(by_keras.serve(inputs)[0], expected, **CLOSE)
+    np.testing.assert_allclose(loaded.score(features, qid=queries), ranker.predict(features, qid=queries), **CLOSE)
     with pytest.raises(ValueError, match="'features' must be vectors of 3 numbers, got 2"):
         loaded.rank(documents=[[1.0, 2.0]])
 

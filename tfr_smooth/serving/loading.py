@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +14,15 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
-from tfr_smooth.columns.kinds import KINDS, Column, listed, raw_array
-from tfr_smooth.data.reading import checks, ids
+from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_array
+from tfr_smooth.columns.list_context import similar_lists
+from tfr_smooth.data.reading import checks, ids, sources
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import versions
 
 # Not tuned: results do not depend on them.
+_SCORED, _TEXTS = 2**12, 2**7  # documents, and texts, that are scored at once, with padding, unless a list is longer
 _USERS = 32  # at once, each of whom has a score for each item of the catalog in memory
 _WARM_UP = 100  # documents of the list that is ranked before `load` returns
 
@@ -87,52 +89,104 @@ class LoadedRanker(_Loaded):
         self._columns = [_column_of(feature) for feature in card["features"]]
         self._shapes = {feature["name"]: feature["shape"] for feature in card["features"]}
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
-        inputs = card["signatures"]["rank"]["inputs"]
+        inputs = dict(card["signatures"]["rank"]["inputs"])
         self._mask = next(name for name, described in inputs.items() if described.startswith("bool"))
+        shapes = {name: described.partition(" ")[2] for name, described in inputs.items() if name != self._mask}
+        outer = {"list": [None], "document": [None, None]}
+        given = {feature["name"]: str([*outer[feature["of"]], *feature["shape"]]) for feature in card["features"]}
+        if shapes == {DENSE: f"[None, None, {len(given)}]"} and set(given.values()) == {"[None, None]"}:
+            given = shapes  # one input of all columns
+        if given != shapes:
+            raise ValueError("its features are not the inputs of the model")
         # One input of all numbers, which may also be given as vectors.
         self._vectors: Column | None = None
-        if inputs.keys() == {DENSE, self._mask} and inputs[DENSE].startswith("float32 [None, None, "):
+        if shapes.keys() == {DENSE} and inputs[DENSE].startswith("float32 [None, None, "):
             shape = [len(self._columns)] if len(self._columns) > 1 else self._shapes.get(DENSE, [1])
             self._vectors, self._shapes[DENSE] = _column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
         self.rank(documents=[dict.fromkeys(self._shapes)] * _WARM_UP)
 
-    def rank(self, query: Any = None, *, documents: Sequence[Any]) -> list[RankedDocument]:
+    def rank(self, query: Any = None, *, documents: Sequence[Any]) -> list[Any]:
         """Ranks the documents of a query.
 
         Args:
-          query: The columns that have one value for all documents, as a dict; None for none.
+          query: The columns that have one value for all documents, as a dict; None for none. For several queries at
+            once, a list of dicts.
           documents: The other columns of each document, as a dict with None for missing values; further keys are
-            ignored. For a ranker of a matrix, also lists of numbers. Numbers, text, ids, booleans, lists, `datetime`
-            objects and ISO 8601 text are taken as by `Ranker.predict`.
+            ignored. For a ranker of a matrix, also lists of numbers. For several queries, a list of such lists.
+            Numbers, text, ids, booleans, lists, `datetime` objects and ISO 8601 text are taken as by `Ranker.predict`.
 
         Returns:
-          The documents, best first; ties keep their order.
+          The documents as `RankedDocument`, best first; ties keep their order. For several queries, a list of such
+          lists.
 
         Raises:
           ValueError: If a value is not one of its column. The message names the column and the row.
         """
-        check_process()
-        documents, query = _listed(documents), {} if query is None else query
-        if not isinstance(query, Mapping):
-            raise ValueError(f"`query` must be a dict of columns, got {checks.shown(query)}.")
-        if not documents:
-            return []
-        if self._vectors is not None and not isinstance(documents[0], Mapping):
-            raw = {DENSE: _raw_of_values(self._vectors, documents)}
+        queries, lists = _of_queries({} if query is None else query, documents)
+        for given in queries:
+            if not isinstance(given, Mapping):
+                raise ValueError(f"`query` must be a dict of columns, or a list of dicts, got {checks.shown(given)}.")
+        rows, lengths = [*itertools.chain(*lists)], np.array([*map(len, lists)], int)
+        if not rows:
+            return _ranked(query, lists, np.zeros(0))
+        if self._vectors is not None and not isinstance(rows[0], Mapping):
+            raw = {DENSE: _raw_of_values(self._vectors, rows)}
         else:
-            rows = [{**row, **query} if isinstance(row, Mapping) else row for row in documents]
+            of_rows = itertools.chain(*map(itertools.repeat, queries, lengths.tolist()))
+            rows = [{**row, **of} if isinstance(row, Mapping) else row for row, of in zip(rows, of_rows, strict=True)]
             raw = {column.name: _raw_of_values(column, _values_of(column, rows)) for column in self._columns}
-            if self._vectors is not None and DENSE not in raw:
-                raw = {DENSE: np.stack([*raw.values()], axis=-1)}
-        inputs = {self._mask: tf.ones([1, len(documents)], tf.bool)}
-        for name, values in raw.items():
-            outer = [1, len(documents)]
-            if name in self._of_list:
-                outer, values = [1], _of_query(name, values)
-            inputs[name] = tf.constant(values.reshape([*outer, *self._shapes[name]]))
-        takes_dict = isinstance(self._rank.structured_input_signature[0][0], Mapping)
-        outputs = self._rank(inputs) if takes_dict else self._rank(inputs[DENSE], inputs[self._mask])
-        return _ranked(documents, outputs["scores"].numpy()[0])
+        return _ranked(query, lists, self._scores(raw, lengths, np.arange(len(rows))))
+
+    def score(self, table: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
+        """Scores the rows of a table.
+
+        Args:
+          table: A table of pandas, Polars, PyArrow or DuckDB, or a dict of columns; for a ranker of a matrix, also
+            numbers [rows, columns].
+          qid: The query of each row. None: all rows are one list.
+          group: Instead of `qid`, the number of rows of each query.
+
+        Returns:
+          float32 [rows], higher is better.
+
+        Raises:
+          ValueError: If a column is missing, has a value of another kind, or varies within a query although the ranker
+            knows it as one of queries. The message names the column and the row.
+        """
+        given, columns = sources.as_table(table), self._columns
+        if self._vectors is not None and checks.is_dense(given):
+            columns = [self._vectors]
+        check_names(given.column_names, columns)
+        names = [column.name for column in columns]
+        lists = sources.read_documents(given, {"qid": qid, "group": group}, needs=(), features=names)
+        scores, rows = np.zeros(lists.documents, np.float32), lists.rows
+        raw = {column.name: raw_array(column, lists.source[column.name])[rows] for column in columns}
+        scores[rows] = self._scores(raw, lists.lengths, rows)
+        return scores
+
+    def _scores(self, raw: Mapping[str, np.ndarray], lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Returns the scores of documents, those of each list together, given the row of each for messages."""
+        check_process()
+        for name in self._of_list & raw.keys():
+            values = raw[name]
+            others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
+            differ = (values != others) & ((values == values) | (others == others))  # not both missing
+            if len(varies := np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))):
+                got = f"different values in the query of row {rows[varies[0]]}"
+                raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
+        if self._vectors is not None and DENSE not in raw:
+            raw = {DENSE: np.stack([raw[column.name] for column in self._columns], axis=-1)}
+        scores = np.zeros(len(rows), np.float32)
+        for _, places, mask in _parts(lengths, _SCORED):
+            inputs = {self._mask: tf.constant(mask)}
+            for name, values in raw.items():
+                taken = values[places[:, 0] if name in self._of_list else places]
+                outer = 1 if name in self._of_list else 2
+                inputs[name] = tf.constant(taken.reshape([*taken.shape[:outer], *self._shapes[name]]))
+            takes_dict = isinstance(self._rank.structured_input_signature[0][0], Mapping)
+            outputs = self._rank(inputs) if takes_dict else self._rank(inputs[DENSE], inputs[self._mask])
+            scores[places[mask]] = outputs["scores"].numpy()[mask]
+        return scores
 
 
 class LoadedTextRanker(_Loaded):
@@ -144,29 +198,32 @@ class LoadedTextRanker(_Loaded):
         super().__init__(path, card)
         self.rank("", documents=[""])
 
-    def rank(self, query: str, *, documents: Sequence[str]) -> list[RankedDocument]:
+    def rank(self, query: Any, *, documents: Sequence[Any]) -> list[Any]:
         """Ranks the documents of a query.
 
         Args:
-          query: The text of the query.
-          documents: The texts of the documents.
+          query: The text of the query. For several queries at once, a list of texts.
+          documents: The texts of the documents. For several queries, a list of such lists.
 
         Returns:
-          The documents, best first; ties keep their order.
+          The documents as `RankedDocument`, best first; ties keep their order. For several queries, a list of such
+          lists.
 
         Raises:
-          ValueError: If the query or a document is not text.
+          ValueError: If a query or document is not text.
         """
-        documents = _listed(documents)
-        for name, values in (("query", [query]), ("documents", documents)):
+        queries, lists = _of_queries(query, documents)
+        texts, lengths = [*itertools.chain(*lists)], np.array([*map(len, lists)], int)
+        for name, values in (("query", queries), ("documents", texts)):
             for value in values:
                 if not isinstance(value, str):
                     raise ValueError(f"`{name}` must be text, got {checks.shown(value)}.")
             checks.as_array(f"`{name}`", values)  # refuses what UTF-8 does not have
-        if not documents:
-            return []
-        scores = self._call("serving_default", {"query": [query], "documents": [documents]})["scores"]
-        return _ranked(documents, scores.numpy()[0])
+        scores, arrays = np.zeros(len(texts), np.float32), [np.array(each, object) for each in (queries, texts)]
+        for chosen, places, mask in _parts(lengths, _TEXTS):
+            inputs = {"query": arrays[0][chosen], "documents": arrays[1][places]}
+            scores[places[mask]] = self._call("serving_default", inputs)["scores"].numpy()[mask]
+        return _ranked(query, lists, scores)
 
 
 class LoadedRecommender(_Loaded):
@@ -342,24 +399,35 @@ def _raw_of_values(column: Column, values: Sequence[Any]) -> np.ndarray:
     return raw_array(column, checks.feature(where, array))
 
 
-def _of_query(name: str, values: np.ndarray) -> np.ndarray:
-    """Returns the value of a query, which all of its documents must have."""
-    first = values[:1]
-    differ = (values != first) & ((values == values) | (first == first))  # not both missing
-    if len(varies := np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))):
-        raise ValueError(f"column {name!r} must be the same in all documents, got another value in row {varies[0]}.")
-    return first
-
-
 def _listed(values: Any) -> list[Any]:
     """Returns documents as a list."""
     if isinstance(values, (str, bytes, Mapping)) or hasattr(values, "columns") or not np.iterable(values):
-        raise ValueError(f"`documents` must be a list, got {checks.shown(values)}.")
+        raise ValueError(f"`documents` must be a list, or a list for each query, got {checks.shown(values)}.")
     return list(values)
 
 
 def _plain(item: Any) -> Any:
     return item.decode() if isinstance(item, bytes) else item
+
+
+def _of_queries(query: Any, documents: Any) -> tuple[Sequence[Any], list[list[Any]]]:
+    """Returns the queries and the documents of each; for one query, a list of one."""
+    documents = _listed(documents)
+    if not isinstance(query, (list, tuple)):
+        return [query], [documents]
+    if len(query) != len(documents):
+        raise ValueError(f"`documents` must be a list for each of the {len(query)} queries, got {len(documents)}.")
+    return query, [_listed(of_query) for of_query in documents]
+
+
+def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yields parts of lists of similar lengths: their places, those of their documents [lists, longest], the mask."""
+    starts, known = np.cumsum(lengths) - lengths, np.flatnonzero(lengths)
+    for part in similar_lists(lengths[known], most):
+        chosen = known[part]
+        mask = np.arange(lengths[chosen].max()) < lengths[chosen, np.newaxis]
+        # Padding, which is masked, repeats any document.
+        yield chosen, np.minimum(starts[chosen, np.newaxis] + np.arange(mask.shape[1]), lengths.sum() - 1), mask
 
 
 def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
@@ -371,8 +439,13 @@ def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
     return padded
 
 
-def _ranked(documents: Sequence[Any], scores: np.ndarray) -> list[RankedDocument]:
-    """Returns the documents, best first."""
-    order = np.argsort(-scores, kind="stable")
-    ranked = zip(order.tolist(), scores[order].tolist(), strict=True)
-    return [RankedDocument(documents[place], score, place) for place, score in ranked]
+def _ranked(query: Any, lists: Sequence[Any], scores: np.ndarray) -> Any:
+    """Returns the documents of each query, best first, given the scores of all; for one query, its documents."""
+    rankings, first = [], 0
+    for documents in lists:
+        of_list = scores[first : first + len(documents)]
+        order = np.argsort(-of_list, kind="stable")
+        ranked = zip(order.tolist(), of_list[order].tolist(), strict=True)
+        rankings.append([RankedDocument(documents[place], score, place) for place, score in ranked])
+        first += len(documents)
+    return rankings if isinstance(query, (list, tuple)) else rankings[0]
