@@ -97,7 +97,7 @@ def test_datasets_of_files_and_tables_without_ids_are_scored(tmp_path):
         (lambda x: x[:1], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
         (lambda x: x[:, 0, 0], (FEATURES, LABELS), r"scores of `model` must be \[batch, list\], got shape \(2,\)"),
         (lambda x: x, (FEATURES, LABELS[0]), r"labels of `dataset` must be \[batch, list\], got shape \(3,\)"),
-        (lambda x: x, (FEATURES,) * 4, r"`dataset` must yield inputs, \(inputs, labels\) or .*, got 4 elements"),
+        (lambda x: x, (FEATURES,) * 4, r"Data is expected to be in format `x`, `\(x,\)`, `\(x, y\)`, or "),
     ],
 )
 def test_invalid_scores_labels_and_batches_are_refused(model, element, message):

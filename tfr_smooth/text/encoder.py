@@ -177,9 +177,6 @@ class Encoder(tf.keras.layers.Layer):
 
     def _inputs(self, ids: tf.Tensor) -> list[tf.Tensor]:
         """Returns the inputs of the backbone in its order."""
-        length = ids.shape[-1]
-        if self.max_length is not None and length is not None and length > self.max_length:
-            raise ValueError(f"`ids` must have at most {self.max_length} tokens per text, got {length}.")
         found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
         found["segment_ids"] = lambda: layout.segments(ids, self.special)
         return [found[name]() for name in self.backbone.input]

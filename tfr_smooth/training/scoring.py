@@ -55,7 +55,9 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
         score = compiled_scorer(model)
     number = 0
     for element in dataset:
-        inputs, labels = _parts(element)
+        inputs, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(element)
+        inputs = tf.nest.map_structure(_tensor, inputs)
+        labels = None if labels is None else _tensor(labels)
         named = inputs if isinstance(inputs, dict) else {}
         if named:
             inputs = {name: values for name, values in inputs.items() if name not in _IDS}
@@ -89,17 +91,6 @@ def score_rows(model: Callable[..., tf.Tensor], lists: data.Lists, *, batch_size
     """
     found = [query.scores for query in score_queries(model, lists.batches(batch_size))]
     return np.concatenate(found)[np.argsort(lists.rows)]
-
-
-def _parts(element: Any) -> tuple[Any, Any]:
-    """Returns the inputs and labels of a batch as tensors; None for no labels."""
-    inputs, labels = element, None
-    if isinstance(element, (tuple, list)):
-        if not 1 <= len(element) <= 3:
-            expected = "`dataset` must yield inputs, (inputs, labels) or (inputs, labels, weights)"
-            raise ValueError(f"{expected}, got {len(element)} elements.")
-        inputs, labels = element[0], element[1] if len(element) > 1 else None
-    return tf.nest.map_structure(_tensor, inputs), None if labels is None else _tensor(labels)
 
 
 def _tensor(values: Any) -> Any:
