@@ -59,11 +59,6 @@ class Category(SplitColumn):
         return cls(name=values.name, has_missing=values.has_missing, categories=categories)
 
     @property
-    def is_binary(self) -> bool:
-        """Whether there are at most two values."""
-        return len(self.categories) <= 2
-
-    @property
     def width(self) -> int:
         """Number of features."""
         return len(self.categories) + self.has_missing

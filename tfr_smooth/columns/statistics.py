@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _serialization
+from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.set import Set, split_sets
@@ -148,8 +149,9 @@ def learn_statistics(
             expected = f"pairs of names of feature columns of ids, categories or sets, {[*by_name]}"
             raise ValueError(f"`crosses` must be {expected}, got {pair!r}.")
     rows = _Rows.of(lists)
-    # The one feature of a category of two values is as good.
-    alone = [(name,) for name, column in by_name.items() if not getattr(column, "is_binary", False)]
+    # The features of a category of two values are as good as a statistic.
+    binary = [name for name, column in by_name.items() if isinstance(column, Category) and len(column.categories) <= 2]
+    alone = [(name,) for name in by_name if name not in binary]
     for names in [*alone, *map(tuple, crosses)]:
         if rows is None or all(is_constant(lists, raw[name]) for name in names):
             continue
@@ -175,7 +177,6 @@ class _Rows(NamedTuple):
     Attributes:
       part: The part of the query of each row; the number of parts for those that are not in training.
       parts: The number of parts.
-      query: The query of each training row; -1 for others.
       target: The label minus the mean label of the list; 0 for others.
       in_order: The training rows by query.
       starts: The place of the first one of each query.
@@ -183,7 +184,6 @@ class _Rows(NamedTuple):
 
     part: np.ndarray
     parts: int
-    query: np.ndarray
     target: np.ndarray
     in_order: np.ndarray
     starts: np.ndarray
@@ -199,11 +199,10 @@ class _Rows(NamedTuple):
             labels = labels / lists.values(lists.roles.propensity)
         means = np.add.reduceat(labels, lists.starts[:-1]) / lists.lengths
         count, parts, rows = len(lists.source), min(_PARTS, len(lists)), lists.rows
-        query, part, target = np.full(count, -1), np.full(count, parts), np.zeros(count)
-        query[rows] = lists.query_of_document
-        part[rows] = query[rows] * parts // len(lists)
+        part, target = np.full(count, parts), np.zeros(count)
+        part[rows] = lists.query_of_document * parts // len(lists)
         target[rows] = labels - np.repeat(means, lists.lengths)
-        return cls(part, parts, query, target, rows, lists.starts[:-1])
+        return cls(part, parts, target, rows, lists.starts[:-1])
 
 
 class _Occurrences(NamedTuple):

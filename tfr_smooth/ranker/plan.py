@@ -113,29 +113,6 @@ class TrainingPlan:
         scorer.build([None, None, layer.num_features])
         return scorer
 
-    def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
-        """Returns exact NDCG as trec_eval computes it, and last the metric that selects the epoch."""
-        loss, made = self.loss_of_one_label, [metrics.of_trec_eval("ndcg")]
-        if isinstance(loss, losses.MeasureLoss):  # one minus a smooth measure
-            options = {"no_relevant": "skip", "ragged": loss.ragged, "name": loss.name.removesuffix("_loss")}
-            made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **options))
-        if (select_by := self._params["select_by"]) not in ("smooth", "last", "ndcg"):
-            made.append(metrics.of_trec_eval(select_by))
-        return self.of_all_labels(made)
-
-    def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
-        """Returns metrics of the labels of the validation batches.
-
-        Args:
-          of_one: Metrics of one label.
-
-        Returns:
-          The metrics, for several labels their weighted means over these.
-        """
-        if self.label_weights is None:
-            return list(of_one)
-        return [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in of_one]
-
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
         kinds = dict(self._params["kinds"] or {})
@@ -215,12 +192,20 @@ class TrainingPlan:
         further_metrics: Sequence[tf.keras.metrics.Metric],
         folder: Path | None,
     ) -> ExactValidation:
-        """Returns the validation that selects the epoch."""
-        own, select_by = self._make_metrics(), self._params["select_by"]
-        monitor = own[0 if select_by in ("ndcg", "last") else -1].name
-        options: dict[str, Any] = {"monitor": monitor, "patience": self._params["patience"]}
+        """Returns the validation that selects the epoch, by exact NDCG as of trec_eval or another metric."""
+        loss, select_by = self.loss_of_one_label, self._params["select_by"]
+        made = [metrics.of_trec_eval("ndcg")]
+        if isinstance(loss, losses.MeasureLoss):  # one minus a smooth measure
+            of_loss = {"no_relevant": "skip", "ragged": loss.ragged, "name": loss.name.removesuffix("_loss")}
+            made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **of_loss))
+        if select_by not in ("smooth", "last", "ndcg"):
+            made.append(metrics.of_trec_eval(select_by))
+        place = 0 if select_by in ("ndcg", "last") else len(made) - 1
+        made += further_metrics
+        if self.label_weights is not None:
+            made = [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in made]
+        options: dict[str, Any] = {"monitor": made[place].name, "patience": self._params["patience"]}
         options["path"] = None if folder is None else folder / "best.keras"
-        made = [*own, *self.of_all_labels(further_metrics)]
         if select_by == "last":
             return ExactValidation(valid, made, mode="last", **options)
         return SelectedEpoch(valid, made, **options)
