@@ -1,4 +1,4 @@
-"""LETOR and SVMlight text files as `Lists`, and back.
+"""LETOR and SVMlight text files as `Lists`.
 
 Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and patterns of bytes know only ASCII whitespace,
 so query ids may contain any other text.
