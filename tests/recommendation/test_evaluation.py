@@ -50,8 +50,10 @@ def check_like_trec_eval(scores, test, seen):
 
 @pytest.mark.parametrize("text_ids", [False, True])
 @pytest.mark.parametrize("kind", ["normal", "ties", "all tied", "float64", "large", "zeros"])
-def test_values_are_those_of_trec_eval(kind, text_ids):
+def test_values_are_those_of_trec_eval(kind, text_ids, monkeypatch):
     train, test = random_split(text_ids=text_ids)
+    if text_ids:  # in blocks of few users
+        monkeypatch.setattr(catalog_order, "_BLOCK", 3 * test.num_items)
     random = np.random.default_rng(1)
     scores = {
         "normal": lambda shape: random.normal(size=shape).astype(np.float32),
@@ -62,12 +64,6 @@ def test_values_are_those_of_trec_eval(kind, text_ids):
         "zeros": lambda shape: random.choice([-0.0, 0.0, 1.0], shape),
     }[kind](test.matrix.shape)
     check_like_trec_eval(scores, test, train)
-
-
-def test_values_are_those_of_trec_eval_in_blocks_of_few_users(monkeypatch):
-    train, test = random_split(users=40)
-    monkeypatch.setattr(catalog_order, "_BLOCK", 3 * test.num_items)
-    check_like_trec_eval(np.random.default_rng(1).integers(0, 9, test.matrix.shape), test, train)
 
 
 def test_values_by_user_can_be_compared():

@@ -25,14 +25,8 @@ from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss: chosen on a tenth of the training items of MovieLens-1M.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-_LEAST = {
-    "dim": 1,
-    "propagation_layers": 0,
-    "softmax_epochs": 0,
-    "epochs": 1,
-    "softmax_batch_size": 1,
-    "history_length": 1,
-}
+_LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
+_LEAST |= {"history_length": 1}
 # Arguments that are None by default: with factors of users, chosen as the default loss, and with sequences, chosen on
 # the last but one items of MovieLens-100K and of Toys and Games (`benchmarks/sequences.py`).
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
@@ -135,10 +129,8 @@ class RecommenderTraining:
         if train.weights is not None and isinstance(optimized, measures.BinaryMeasure) and train.weights.min() < 1.0:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
-        adds_chain = p["history_items"] is not None and p["transitions"]
-        transitions = MarkovChain().fit(train) if adds_chain else None  # whose scores are added to those of sequences
         with strategy.scope():
-            model = self._model(train, transitions)
+            model = self._model(train)
             if start is not None:
                 model.continue_from(*start)
         settings = settings_of(p, data=data)
@@ -180,15 +172,16 @@ class RecommenderTraining:
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return {what: TableEncoder(table, p["dim"], p["seed"]) for what, table in tables.items()}
 
-    def _model(self, train: Interactions, transitions: MarkovChain | None) -> CatalogFactors:
-        options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
-        if self._params["propagation_layers"]:
-            return PropagatedFactors(train, self._params["propagation_layers"], **options)
-        if self._params["history_items"] is not None:
-            length, own = self._params["history_length"], {"dropout": self._params["dropout"], "seed": options["seed"]}
-            options["user_encoder"] = SequenceEncoder(size=options["dim"], num_features=length, **own)
-            if transitions is not None:
-                options["transitions"] = Transitions.of(transitions, self._params["transitions"])
+    def _model(self, train: Interactions) -> CatalogFactors:
+        p = self._params
+        options: dict[str, Any] = {name: p[name] for name in _OF_FACTORS}
+        if p["propagation_layers"]:
+            return PropagatedFactors(train, p["propagation_layers"], **options)
+        if p["history_items"] is not None:
+            sizes = {"size": p["dim"], "num_features": p["history_length"]}
+            options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
+            if p["transitions"]:
+                options["transitions"] = Transitions.of(MarkovChain().fit(train), p["transitions"])
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
