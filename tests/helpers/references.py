@@ -236,7 +236,7 @@ def softrank_indicators(scores, sigma=1.0, distribution="binomial", sinkhorn_ste
     rows = []
     for j in range(n):
         if distribution == "normal" and to_end[j] > first_other - 1e-6:
-            edges = (np.arange(n - 1) + 0.5 - means[j]) / math.sqrt(variances[j])
+            edges = (np.arange(n - 1) + 0.5 - means[j]) / math.sqrt(max(variances[j], 1e-300))
             below = [0.5 * math.erfc(-edge / math.sqrt(2.0)) for edge in edges]
             rows.append(np.diff([0.0, *below, 1.0]))
             continue

@@ -59,13 +59,3 @@ def test_mean_equals_trec_eval(measure, tied):
         has_relevant = (labels > 0).any(axis=1)
         assert 0 < has_relevant.sum() < 40
         np.testing.assert_allclose(float(skipping.result()), expected[has_relevant].mean(), atol=1e-6)
-
-
-@pytest.mark.parametrize("measure", ["ndcg", "map", "P_30"])
-def test_each_list_equals_trec_eval(measure):
-    metric = CASES[measure]
-    labels, scores = lists(9, tied=True)
-    for row, expected in enumerate(trec_eval(measure, labels, scores)):
-        metric.reset_state()
-        metric.update_state(labels[row : row + 1], scores[row : row + 1])
-        np.testing.assert_allclose(float(metric.result()), expected, atol=1e-6)
