@@ -48,6 +48,16 @@ def test_further_metrics_do_not_select_the_epoch():
     assert ranker.best_epoch_ == int(np.argmax(ranker.history_["val_smoothi_ndcg"])) + 1 > 1
 
 
+@pytest.mark.parametrize(
+    ("loss", "select_by", "name"),
+    [("smoothi_ndcg", "smooth", "smoothi_ndcg"), ("softmax", "smooth", "ndcg"), ("smoothi_ndcg", "map", "map")],
+)
+def test_select_by_names_the_metric_that_selects_the_epoch(loss, select_by, name, capsys):
+    ranker = tfr_smooth.Ranker(**{**QUICK, "loss": loss, "epochs": 1, "verbose": True}, select_by=select_by)
+    ranker.fit(FRAME, **ROLES, validation=FRAME, further_metrics=[Falling()])
+    assert f"Epoch 1 is used: {name} {ranker.history_['val_' + name][0]:.4f}" in capsys.readouterr().out
+
+
 class Lengths(tf.keras.layers.Layer):
     """An encoder of texts by a trained weight."""
 
