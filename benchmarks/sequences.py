@@ -91,7 +91,7 @@ class Measured(NamedTuple):
     epochs: int | None = None
 
 
-def baseline(make: Callable[..., recommendation.Baseline], split: Split, seed: int, **settings: Any) -> Measured:
+def baseline(make: Callable[..., Any], split: Split, seed: int, **settings: Any) -> Measured:
     del seed
     started = time.process_time()
     model = make(**settings).fit(split.train)
@@ -109,6 +109,15 @@ def recent_popularity(fraction: float) -> recommendation.Baseline:
             return super().fit(interactions.keeping(is_recent))
 
     return Recent()
+
+
+def item_knn(neighbors: int) -> Any:
+    """Returns the nearest items of the package implicit, which count an item as its own neighbor."""
+    from implicit.nearest_neighbours import CosineRecommender
+
+    from experiments.implicit_models import Implicit
+
+    return Implicit(CosineRecommender(K=neighbors + 1))
 
 
 def recommender(split: Split, seed: int, **settings: Any) -> Measured:
@@ -225,7 +234,7 @@ METHODS = {
     "Markov chain": _baseline(
         recommendation.MarkovChain, order=[1, 3, 10], decay=[0.5, 0.8], smoothing=[10.0, 30.0, 100.0]
     ),
-    "item kNN": _baseline(recommendation.ItemKNN, neighbors=[20, 100, 500], shrinkage=[0.0, 10.0, 30.0]),
+    "item kNN": _baseline(item_knn, neighbors=[20, 100, 500]),
     "EASE": _baseline(recommendation.EASE, strength=[10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]),
     "Recommender": Method(recommender, {}, True),
     "Recommender of sequences": Method(recommender, {"history_items": ["sequence"]}, True),
