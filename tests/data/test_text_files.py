@@ -94,6 +94,15 @@ def test_files_of_other_file_systems_are_read_by_uri_and_pattern(tmp_path, monke
     assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
 
 
+def test_uris_of_files_with_blanks_and_names_with_colons_are_read(tmp_path, monkeypatch):
+    for name in ("a b.txt", "a:1.txt"):
+        (tmp_path / name).write_text("1 qid:a 1:7\n")
+    for path in (f"file://{tmp_path}/a%20b.txt", f"file://{tmp_path}/a%20*", f"file://{tmp_path}/*b.txt"):
+        assert read_letor(path, cache_dir=tmp_path / "cache").documents == 1
+    monkeypatch.chdir(tmp_path)
+    assert read_letor("a:1.txt", cache_dir=tmp_path / "cache").documents == 1
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

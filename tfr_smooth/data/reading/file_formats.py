@@ -20,7 +20,7 @@ from pyarrow import csv, fs, json
 
 from tfr_smooth.data.column_values import value_type, without
 from tfr_smooth.data.reading.checks import Where, refuse
-from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, file_system
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, file_system, is_folder
 from tfr_smooth.data.reading.value_types import LARGE, Reading, check_utf8, known_words
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def dataset_of(source: FilePattern, format: str | None, reading: Reading) -> arr
     paths = []
     for name in map(os.fspath, sources):
         filesystem, path = file_system(name)
-        is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
-        paths += [path] if is_folder else [file_system(match)[1] for match in expand_paths(name, "paths")]
+        found = [name] if is_folder(filesystem, path) else expand_paths(name, "paths")
+        paths += [file_system(match)[1] for match in found]
     format = format or _format_of(paths[0], filesystem)
     kind: Any = {"jsonl": "json"}.get(format, format)
     if format in ("csv", "tsv"):
@@ -111,7 +111,7 @@ def _check_head(path: str, head: bytes, delimiter: str, reading: Reading) -> Non
 
 def _first_file(path: str, filesystem: fs.FileSystem) -> str:
     """Returns a file, or a file in a folder."""
-    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+    if not is_folder(filesystem, path):
         return path
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
     return next((info.path for info in infos if info.is_file and info.extension in _FORMATS), path)

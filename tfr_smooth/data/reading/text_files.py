@@ -53,15 +53,18 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
     for name in map(os.fspath, patterns):
         try:
             filesystem, path = file_system(name)
-            is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
+            matches = _matches(filesystem, path)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"`{argument}` must match files, got {name!r}: {error}") from None
-        matches = _matches(filesystem, path)
         if not matches:
-            why = "a folder" if is_folder else "which matches none"
+            why = "a folder" if is_folder(filesystem, path) else "which matches none"
             raise ValueError(f"`{argument}` must match files, got {name!r}, {why}.")
-        before, _, after = name.partition(path)  # such as s3:// and options
-        paths.extend(before + match + after for match in matches)
+        if matches == [path]:  # in a URI, it may be written with %20
+            matches = [name]
+        elif not isinstance(filesystem, fs.LocalFileSystem):
+            before, _, after = name.partition(path)  # such as s3:// and options
+            matches = [before + match + after for match in matches]
+        paths.extend(matches)
     for before, path in itertools.pairwise(sorted(paths)):
         if before == path:
             raise ValueError(f"`{argument}` must match each file once, got {path!r} twice.")
@@ -73,12 +76,20 @@ def file_system(name: str) -> tuple[fs.FileSystem, str]:
     return fs.FileSystem.from_uri(name) if "://" in name else (_LOCAL, name)
 
 
+def is_folder(filesystem: fs.FileSystem, path: str) -> bool:
+    """Returns whether a path is that of a folder."""
+    if isinstance(filesystem, fs.LocalFileSystem):  # which takes a path with a colon for a URI
+        return os.path.isdir(path)
+    return filesystem.get_file_info(path).type == fs.FileType.Directory
+
+
 def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
-    """Returns the files that match a pattern, sorted."""
-    if filesystem.get_file_info(pattern).is_file:  # The name of an existing file is taken literally, even with "[".
-        return [pattern]
+    """Returns the files that match a pattern, sorted. The name of an existing file is taken literally, even with "["."""
     if isinstance(filesystem, fs.LocalFileSystem):
-        return sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+        found = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
+        return sorted(filter(os.path.isfile, found))
+    if filesystem.get_file_info(pattern).is_file:
+        return [pattern]
     folder = _PATTERN.split(pattern)[0].rpartition("/")[0]
     infos = filesystem.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
     return sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
@@ -91,7 +102,7 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
       ValueError: If compressed data is truncated or damaged (`path:line: problem`).
     """
     codec, number = COMPRESSED.get(os.path.splitext(path)[1]), 0
-    filesystem, inside = file_system(path)
+    filesystem, inside = file_system(path if "://" in path else os.path.abspath(path))
     # The buffer speeds up reading line by line several times.
     with io.BufferedReader(filesystem.open_input_stream(inside, compression=codec), _CHUNK) as lines:
         try:
@@ -105,6 +116,7 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 def state_of(path: str) -> list[Any]:
     """Returns the full name, the size and the modification time of a file."""
+    path = path if "://" in path else os.path.abspath(path)
     filesystem, inside = file_system(path)
     info = filesystem.get_file_info(inside)
-    return [path if "://" in path else os.path.abspath(path), info.size, info.mtime_ns]
+    return [path, info.size, info.mtime_ns]
