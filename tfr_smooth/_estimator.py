@@ -97,7 +97,7 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
     _arguments.integer("seed", params["seed"], least=0)
     _arguments.boolean("verbose", params["verbose"])
     if params["select_by"] not in select_by:
-        more = "".join(f" or {name!r}" for name in select_by)
+        more = "".join(f"{name!r}, " for name in select_by)
         checked_measures([params["select_by"]], argument="select_by", more=more)
 
 

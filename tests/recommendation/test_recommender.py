@@ -133,7 +133,7 @@ def test_all_items_are_trained_for_the_selected_number_of_epochs(fitted):
 
 def test_the_measure_that_selects_the_epoch_is_any_of_trec_eval(without_refit):
     assert list(without_refit.history_) == ["loss", "val_recall_5"]
-    with pytest.raises(ValueError, match="`select_by` must be map, .* or 'last', got 'recall'"):
+    with pytest.raises(ValueError, match="`select_by` must be 'last', map, .*, got 'recall'"):
         recommendation.Recommender(select_by="recall")
 
 

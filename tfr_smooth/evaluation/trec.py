@@ -19,8 +19,8 @@ DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P
 # ("ndcg_cut_5x") and aborts the process for some other names.
 _MEASURE = re.compile(r"map|ndcg|recip_rank|Rprec|(?:P|map_cut|ndcg_cut|recall|recip_rank|success)_[1-9][0-9]{0,8}")
 _MEASURES = (
-    "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k, recip_rank_k or success_k, k from 1 to"
-    " 999999999"
+    "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k, recip_rank_k or success_k (k from 1 to"
+    " 999999999)"
 )
 # The time of trec_eval's NDCG is quadratic in the highest label.
 _MAX_LABEL = 1023
@@ -247,7 +247,7 @@ def checked_measures(measures: str | Iterable[str], *, argument: str = "measures
     names = [measures] if isinstance(measures, str) else list(measures)
     for name in names:
         if not isinstance(name, str) or _MEASURE.fullmatch(name) is None:
-            raise ValueError(f"`{argument}` must be {_MEASURES}{more}, got {name!r}.")
+            raise ValueError(f"`{argument}` must be {more}{_MEASURES}, got {name!r}.")
     if not names:
         raise ValueError(f"`{argument}` must name at least one measure, got none.")
     return names
