@@ -84,7 +84,8 @@ def is_folder(filesystem: fs.FileSystem, path: str) -> bool:
 
 
 def _matches(filesystem: fs.FileSystem, pattern: str) -> list[str]:
-    """Returns the files that match a pattern, sorted. The name of an existing file is taken literally, even with "["."""
+    """Returns the files that match a pattern, sorted."""
+    # The name of an existing file is taken literally, even with "[".
     if isinstance(filesystem, fs.LocalFileSystem):
         found = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
         return sorted(filter(os.path.isfile, found))
