@@ -31,10 +31,10 @@ from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import DENSE, STATISTICS
 
-# Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
+# Prepared features of at most this size are kept in memory; larger ones are prepared for each batch. Not tuned.
 _MOST_BYTES = 1 << 28
 _MOST_PRINTED = 40  # columns
-_ROWS_AT_ONCE = 2**14  # splitting takes much more memory than the texts
+_ROWS_AT_ONCE = 2**14  # not tuned: splitting takes much more memory than the texts
 
 
 @_serialization.register

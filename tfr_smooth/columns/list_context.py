@@ -17,7 +17,7 @@ from tfr_smooth.data.roles import DENSE
 # Not tuned: they leave out columns whose ranks are nearly constant, or nearly those of the values.
 _LEAST_VARIANCE = 0.005
 _MOST_CORRELATION = 0.98
-_SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # documents, and documents of a list, from which the columns are selected
+_SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # not tuned: documents, and those of a list, that are looked at
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 

@@ -14,7 +14,7 @@ from tfr_smooth.columns.date import with_flag
 from tfr_smooth.columns.kinds import Column, TrainingValues
 from tfr_smooth.data.column_values import ColumnValues
 
-_SAMPLED = 2**12  # vectors whose scale is computed
+_SAMPLED = 2**12  # vectors whose scale is computed; not tuned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

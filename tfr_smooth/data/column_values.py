@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 _ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 # The blanks of Unicode at the ends of a text, for Arrow and TensorFlow.
 OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
-_HASHED = 1 << 20  # rows that are hashed at once
+_HASHED = 1 << 20  # rows that are hashed at once; not tuned
 
 
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]

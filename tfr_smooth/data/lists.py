@@ -20,7 +20,7 @@ from tfr_smooth.data.batches import Order, Part, RowNumbers, dataset
 from tfr_smooth.data.column_values import TEXTS, ColumnValues, update_hash, value_type
 from tfr_smooth.data.roles import DENSE, Roles
 
-_MOST_LABELS = 1000  # of different labels that a summary counts
+_MOST_LABELS = 1000  # of different labels that a summary counts; not tuned
 
 
 class Summary(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from tfr_smooth import _arguments
 
 _MAX_SEED = 2**32 - 1  # the limit of RandomState
-_CHUNK = 2**21  # signs drawn at once, which bounds memory
+_CHUNK = 2**21  # signs drawn at once, which bounds memory; not tuned
 
 
 class Comparison(NamedTuple):

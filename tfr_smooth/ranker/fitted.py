@@ -24,7 +24,7 @@ from tfr_smooth.training.explanation import explain
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_SCORED = 1 << 12  # documents that are scored at once, unless a list is longer
+_SCORED = 1 << 12  # documents that are scored at once, unless a list is longer; not tuned
 
 
 class FittedRanker(Estimator):

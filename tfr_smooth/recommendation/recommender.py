@@ -302,8 +302,7 @@ class Recommender(Estimator):
 
         Returns:
           float32 [users, size]; the inner product with the vector of an item is its score, of which `transitions` are
-          no part. The size is `dim`, and with
-          biases one more: the last component multiplies that of the item, its bias.
+          no part. The size is `dim`, with biases one more: the last component multiplies that of the item, its bias.
 
         Raises:
           ValueError: If `users` and `histories` are given, or ids are invalid as for `recommend`.

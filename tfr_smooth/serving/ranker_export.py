@@ -21,9 +21,8 @@ from tfr_smooth.serving.servable import INVALID_SCORE, RankerInputs, make_servab
 
 # The path of the requests in a version directory, defined by TF Serving.
 _REQUESTS = os.path.join("assets.extra", "tf_serving_warmup_requests")
-_WARM_UP = (
-    100  # documents of the warm-up list; not tuned: the first call of a signature is slow, whatever the length is
-)
+# Documents of the warm-up list. Not tuned: the first call of a signature is slow, whatever the length is.
+_WARM_UP = 100
 
 
 def export_ranker(

@@ -15,7 +15,7 @@ from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.training.scoring import compiled_scorer
 
-_PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32
+_PAIRS_AT_ONCE, _LISTS_AT_ONCE = 2**12, 32  # not tuned: limits of memory
 _LONGEST = 40  # letters of a value in tables
 
 

@@ -25,7 +25,7 @@ _LONGEST = 60  # characters of a value in a message
 _MOST_SHOWN = 5  # values in a message
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64  # not tuned
-_SAMPLED = 2**12  # rows in which different values are counted
+_SAMPLED = 2**12  # rows in which different values are counted; not tuned
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 
 

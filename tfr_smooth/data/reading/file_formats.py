@@ -53,7 +53,7 @@ _NEXT: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.date32(): (_SECONDS, _NANOSECONDS),
     _SECONDS: (_NANOSECONDS,),
 }
-_SAMPLED = 2**6  # texts that are converted first
+_SAMPLED = 2**6  # texts that are converted first; not tuned
 _NO_NUMBER = r"^[+-]?0[\dxX]"  # leading zeros, and hexadecimal digits, which Arrow takes for numbers
 _NUMBER, _COMMA = r"^[+-]?[\d.,]+$", r"^[+-]?[\d.]*\d,\d+$"
 _BLOCK_BYTES = 8 << 20  # that are parsed at once; not tuned
