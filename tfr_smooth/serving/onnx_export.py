@@ -111,12 +111,10 @@ class _LookedUp(TableFeatures):
 
     def __init__(self, layer: TableFeatures, columns: Sequence[Column]) -> None:
         super().__init__(columns, matches=layer.matches, list_ranks=layer.list_ranks, stacked=layer.stacked)
-        self._in_order = layer.feature_columns
-
-    @property
-    def feature_columns(self) -> tuple[str, ...]:
-        """The name of the column of each feature."""
-        return self._in_order
+        names, wanted = self.feature_columns, layer.feature_columns
+        # Stable: the features of a column, with its statistic, keep their order.
+        in_order = np.argsort(names, kind="stable")[np.argsort(np.argsort(wanted, kind="stable"), kind="stable")]
+        self._places = self._places[in_order]
 
 
 def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
