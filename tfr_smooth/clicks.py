@@ -8,6 +8,8 @@ import numpy as np
 
 from tfr_smooth import _arguments
 
+__all__ = ["ClickModel", "fit_position_based", "propensities_from_random_rankings", "relevance_from_clicks"]
+
 
 def propensities_from_random_rankings(positions: Any, clicks: Any) -> np.ndarray:
     r"""Estimates propensities from sessions whose documents were shown in random order.
