@@ -152,8 +152,8 @@ class Standardize(_Normalizer):
             with tf.init_scope():  # A graph may be being traced.
                 if tf.executing_eagerly():
                     # A variable that the graph creates has no value yet.
-                    stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.full(1, np.nan)
-                    self._is_adapted = not np.isnan(stddev).any()
+                    stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.zeros(0)
+                    self._is_adapted = stddev.size > 0 and not np.isnan(stddev).any()
                     if not self._is_adapted:
                         needs = "the statistics of the training set, got none: call `adapt(dataset)` first"
                         raise ValueError(f"`{type(self).__name__}` needs {needs}.")
