@@ -246,7 +246,9 @@ DAMAGES = {
     "null features": lambda card: card.update(features=None),
     "a feature less": lambda card: card["features"].pop(),
     "another kind": lambda card: card["features"][0].update(kind="nimber"),
-    "another shape": lambda card: card["features"][0].update(shape=[4]),
+    "a huge shape": lambda card: card["features"][0].update(kind="vector", shape=[10**9]),
+    "a shape of text": lambda card: card["features"][0].update(shape="[3]"),
+    "another owner": lambda card: card["features"][0].update(of="user"),
 }
 
 

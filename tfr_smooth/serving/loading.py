@@ -91,12 +91,19 @@ class LoadedRanker(_Loaded):
         self._of_list = {feature["name"] for feature in card["features"] if feature["of"] == "list"}
         inputs = card["signatures"]["rank"]["inputs"]
         self._mask = next(name for name, described in inputs.items() if described.startswith("bool"))
+        shapes = {name: described.partition(" ")[2] for name, described in inputs.items() if name != self._mask}
+        outer = {"list": [None], "document": [None, None]}
+        given = {feature["name"]: str([*outer[feature["of"]], *feature["shape"]]) for feature in card["features"]}
+        if shapes == {DENSE: f"[None, None, {len(given)}]"} and set(given.values()) == {"[None, None]"}:
+            given = shapes  # one input of all columns
+        if given != shapes:  # before any is made: a wrong shape may need more memory than there is
+            raise ValueError("its features are not the inputs of the model")
         # One input of all numbers, which may also be given as vectors.
         self._vectors: Column | None = None
-        if inputs.keys() == {DENSE, self._mask} and inputs[DENSE].startswith("float32 [None, None, "):
+        if shapes.keys() == {DENSE} and inputs[DENSE].startswith("float32 [None, None, "):
             shape = [len(self._columns)] if len(self._columns) > 1 else self._shapes.get(DENSE, [1])
             self._vectors, self._shapes[DENSE] = _column_of({"name": DENSE, "kind": "vector", "shape": shape}), shape
-        self.rank(documents=[dict.fromkeys(self._shapes)] * _WARM_UP)  # fails if these are not the inputs of the model
+        self.rank(documents=[dict.fromkeys(self._shapes)] * _WARM_UP)
 
     def rank(self, query: Any = None, *, documents: Sequence[Any]) -> list[Any]:
         """Ranks the documents of a query.
