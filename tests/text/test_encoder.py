@@ -65,6 +65,8 @@ def test_without_frozen_layers_all_weights_of_the_hidden_states_have_a_gradient(
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(encoder(token_ids(encoder), training=True) ** 3)
     assert all(gradient is not None for gradient in tape.gradient(loss, encoder.trainable_variables))
+    with pytest.raises(ValueError, match="`frozen_layers` must be > 0 for `frozen`, got 0"):
+        encoder.frozen(token_ids(encoder))
 
 
 def test_the_second_segment_starts_after_the_first_separator():
@@ -98,6 +100,8 @@ def test_bad_arguments_are_refused():
         text.Encoder(make().backbone, word_piece(), activation="mish")
     with pytest.raises(ValueError, match="`frozen_layers` must be at most 2, the number of layers, got 3"):
         make(frozen_layers=3)
+    with pytest.raises(ValueError, match="`ids` must have at most 40 tokens per text, got 41"):
+        make()(tf.ones([1, 41], tf.int32))
 
 
 # Folders.
@@ -125,6 +129,14 @@ def test_a_folder_that_cannot_be_read_is_an_error_of_one_line(tmp_path, config, 
     with pytest.raises(ValueError, match=message) as raised:
         text.load_encoder(tmp_path)
     assert "\n" not in str(raised.value)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
+    encoder = make()
+    encoder.backbone.save_to_preset(str(tmp_path))
+    keras_hub.models.BertTokenizer([*encoder.tokenizer.get_vocabulary(), *"abcd"]).save_to_preset(str(tmp_path))
+    with pytest.raises(ValueError, match="the tokenizer has 26 tokens, but the model has embeddings of only 25"):
+        text.load_encoder(tmp_path)
 
 
 # Names on Hugging Face.

@@ -91,3 +91,9 @@ def test_byte_pairs_are_those_of_the_package_tokenizers():
     found = layout.in_graph(tokenizer)(tf.constant(texts)).to_list()
     expected = [row.ids for row in same.encode_batch([text.strip() for text in texts])]
     assert found == expected and len(found[4]) < len("wing lifts")
+
+
+def test_a_tokenizer_of_padded_ids_is_refused():
+    padded = keras_hub.models.BertTokenizer(VOCABULARY, sequence_length=5)
+    with pytest.raises(ValueError, match="`tokenizer` must return ragged token ids, got BertTokenizer, which"):
+        layout.in_graph(padded)(tf.constant(["wing"]))

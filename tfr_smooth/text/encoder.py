@@ -165,18 +165,26 @@ class Encoder(tf.keras.layers.Layer):
         return tf.not_equal(ids, self.special.pad)
 
     def frozen(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the output of the embeddings and the frozen layers, an input of `call`, if layers are frozen.
+        """Returns the output of the embeddings and the frozen layers, an input of `call`.
 
         Args:
           ids: Token ids, int32 [texts, tokens].
 
         Returns:
           Hidden states [texts, tokens, width], in the layer's compute dtype.
+
+        Raises:
+          ValueError: If no layers are frozen.
         """
+        if self._below is None:
+            raise ValueError(f"`frozen_layers` must be > 0 for `frozen`, got {self.frozen_layers}.")
         return self._below(self._inputs(ids), training=False)
 
     def _inputs(self, ids: tf.Tensor) -> list[tf.Tensor]:
         """Returns the inputs of the backbone in its order."""
+        length = ids.shape[-1]
+        if self.max_length is not None and length is not None and length > self.max_length:
+            raise ValueError(f"`ids` must have at most {self.max_length} tokens per text, got {length}.")
         found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
         found["segment_ids"] = lambda: layout.segments(ids, self.special)
         return [found[name]() for name in self.backbone.input]
@@ -272,6 +280,10 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
     except Exception as error:  # Each format and architecture raises other types.
         reason = " ".join(str(error).split())
         raise ValueError(f"{folder}: KerasHub cannot read it: {type(error).__name__}: {reason}") from error
+    known = tokenizer.vocabulary_size()
+    size = getattr(backbone.token_embedding, "input_dim", known)
+    if known > size:
+        raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     options: dict[str, Any] = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder)}
     if "model_type" not in config:  # a preset of KerasHub

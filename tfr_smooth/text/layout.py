@@ -55,7 +55,11 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
-        return tf.cast(tokenizer(tf.strings.regex_replace(texts, OUTER_BLANKS, "")), tf.int32)
+        tokens = tokenizer(tf.strings.regex_replace(texts, OUTER_BLANKS, ""))
+        if not isinstance(tokens, tf.RaggedTensor):
+            name = type(tokenizer).__name__
+            raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")
+        return tf.cast(tokens, tf.int32)
 
     return _compiled.traced(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
 
