@@ -66,6 +66,7 @@ def test_ids_are_found_in_any_order():
     ("matrix", "message"),
     [
         ([[1.0, np.nan]], "`matrix` must have finite numbers, got nan."),
+        (np.ma.masked_less([[1.0, 0.0]], 0.5), "`matrix` must have no mask: pass `matrix.filled(0)`."),
         (np.array([1.0, 0.0, 1.0]), "`matrix` must have the shape [users, items], got (3,)"),
     ],
 )

@@ -78,6 +78,8 @@ class Interactions:
 
     def __post_init__(self) -> None:
         """Brings the fields into one form and checks them."""
+        if isinstance(self.matrix, np.ma.MaskedArray):
+            raise ValueError("`matrix` must have no mask: pass `matrix.filled(0)`.")
         if len(shape := np.shape(self.matrix)) != 2:  # SciPy before 1.13 makes a row of a vector
             raise ValueError(f"`matrix` must have the shape [users, items], got {shape}.")
         matrix = sparse.csr_array(self.matrix, dtype=np.float32, copy=True)
