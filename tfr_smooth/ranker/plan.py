@@ -79,8 +79,8 @@ class TrainingPlan:
           ValueError: If the loss cannot have several labels.
         """
         plan = copy.copy(self)
-        plan.label_weights, plan.loss = label_weights, self.loss_of_one_label
-        plan.loss = plan._of_labels(plan.loss)
+        plan.label_weights = label_weights
+        plan.loss = plan._of_labels(self.loss_of_one_label)
         if self._params["epochs"] is None and num_queries is not None:
             steps_per_epoch = math.ceil(num_queries / self._params["batch_size"])
             plan.epochs = min(max(math.ceil(_STEPS / steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
