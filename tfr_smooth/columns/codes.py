@@ -19,7 +19,7 @@ from tfr_smooth.data.reading.value_types import as_type, numbers_as_text
 # Not tuned: limits of memory.
 MOST_CODES = 64  # values of a set, or words and word pairs of a text
 _DECIMALS = r"^([+-]?\d+)\.0+$"
-_MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed; not tuned: a limit of memory
+_MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
 
 

@@ -1,4 +1,4 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, calibration, and plots."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, and calibration."""
 
 from tfr_smooth.evaluation.calibration import Reliability, reliability
 from tfr_smooth.evaluation.segments import BySegment

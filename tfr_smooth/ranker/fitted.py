@@ -236,7 +236,7 @@ class FittedRanker(Estimator):
             of their scores.
 
         Returns:
-          The contributions; print them, or call the method `plot`.
+          The contributions; print them, or plot their `to_pandas()`.
 
         Raises:
           ValueError: If an argument is invalid; or if the ranker has a `network` or `normalization="min_max"`, with
