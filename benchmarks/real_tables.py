@@ -36,7 +36,7 @@ from tables.table import Table
 
 REAL = {
     make.__name__: make
-    for make in (real.yandex, real.trivago, real.movielens, real.eurovision, real.crowdflower, real.letor)
+    for make in (real.yandex, real.trivago, real.movielens, real.eurovision, real.crowdflower, real.cars, real.letor)
 }
 SIDES = ("ranker", *peers.SIDES)
 

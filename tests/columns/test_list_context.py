@@ -1,4 +1,4 @@
-"""Ranks within the list: the definition, whatever surrounds the values."""
+"""Ranks and shares within the list: the definition, whatever surrounds the values."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import data
-from tfr_smooth.columns import Category, Date, Number, TableFeatures, list_context
+from tfr_smooth.columns import Category, Date, Id, Number, Set, TableFeatures, list_context
 from tfr_smooth.columns.learning import learn_features
 
 NAN, INF = np.nan, np.inf
@@ -59,6 +59,45 @@ def test_columns_have_their_own_ranks_and_a_permuted_list_has_permuted_ranks(siz
         )
     again = list_context.list_ranks(tf.constant(values[:, order]), tf.constant(mask[:, order]))
     np.testing.assert_array_equal(again, found[:, order])
+
+
+SHARES = {
+    "equal values": (["a", "b", "a", "a"], [2 / 3, 0.0, 2 / 3, 2 / 3]),
+    "missing": (["b", "", "b", "c", ""], [0.5, 0.0, 0.5, 0.0, 0.0]),
+    "numbers": (["7", "7.0", "8"], [0.5, 0.5, 0.0]),
+    "all equal": (["a", "a"], [1.0, 1.0]),
+    "one": (["a"], [0.0]),
+    "one known": (["", "a"], [0.0, 0.0]),
+    "none known": (["", ""], [0.0, 0.0]),
+}
+SETS = {
+    "several values": (["a|b", "a", "c|a", "d"], [1 / 3, 2 / 3, 1 / 3, 0.0]),
+    "twice": (["a|a", "b|a", "b"], [0.5, 0.5, 0.5]),
+    "missing value": (["a", "", "a|c", "|"], [1.0, 0.0, 0.5, 0.0]),
+}
+
+
+@pytest.mark.parametrize("fill", ["a", "7", "", "new"])
+@pytest.mark.parametrize(
+    ("column", "lists"),
+    [
+        (Category(name="x", categories=("a",)), SHARES),
+        (Id(name="x", buckets=2), SHARES),
+        (Set(name="x", categories=("a",)), {**SHARES, **SETS}),
+    ],
+    ids=lambda given: getattr(given, "kind", ""),
+)
+def test_shares_are_those_of_the_definition_at_any_padding(column, lists, fill):
+    values = np.full((len(lists) + 1, 7), fill, object)
+    mask, expected = np.zeros(values.shape, bool), np.zeros(values.shape)
+    for place, (given, known) in enumerate(lists.values()):
+        values[place, : len(given)], mask[place, : len(given)], expected[place, : len(given)] = given, True, known
+    layer, inputs = TableFeatures([column], list_shares=["x"]), {"x": tf.constant(values.astype(str))}
+    found = layer(inputs, list_mask=tf.constant(mask))
+    assert layer.feature_columns == ("x",) * layer.num_features and layer.needs_lists
+    np.testing.assert_allclose(found[..., -1], expected, atol=1e-6)
+    again = TableFeatures.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(inputs, list_mask=tf.constant(mask)), found)
 
 
 def test_parts_are_all_documents_in_whole_lists_of_similar_lengths():
@@ -119,6 +158,10 @@ def frame(queries=200):
     rows["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 9, len(rows)), unit="D")
     rows["new"] = random.random(len(rows)) < 0.3
     rows["age"] = rows["query"] * 1.5  # of the query
+    rows["color"] = random.choice(["red", "blue", "green"], len(rows))
+    rows["shop"] = np.where(rows["query"] % 2, "a", None)  # of the query, or missing
+    rows["tags"] = rows["color"] + "|" + rows["query"].astype(str)
+    rows["url"] = [f"url{place}" for place in range(len(rows))]
     rows["nearly"] = rows["query"] + (np.arange(len(rows)) == 5)
     return rows.sample(frac=1.0, random_state=0)
 
@@ -126,16 +169,20 @@ def frame(queries=200):
 @pytest.mark.parametrize("most", [None, 0], ids=["in memory", "by batch"])
 def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
     lists = data.from_table(frame(), query="query", label="label")
-    layer, lists = learn_features(lists, list_context=True)
-    assert layer.list_ranks == ("price", "new", "day")
+    layer, lists = learn_features(lists, list_context=True, kinds={"tags": "set"})
+    assert layer.list_ranks == ("price", "new", "day") and layer.list_shares == ("color", "tags")
     if most is not None:
         monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", most)
     places = np.arange(lists.documents)
     for inputs, _ in layer.batches(layer.transform(lists), 7):
         for features, mask in zip(inputs["features"].numpy(), inputs["mask"].numpy(), strict=True):
             first, places = places[: mask.sum()], places[mask.sum() :]
-            for place, name in enumerate(layer.list_ranks, layer.num_features - 3):
+            for place, name in enumerate(layer.list_ranks, layer.num_features - 5):
                 expected = ranks(lists.values(name).astype(float)[first])
                 np.testing.assert_allclose(features[mask, place], expected, atol=1e-6)
+            colors = lists.values("color")[first]
+            expected = np.array([((colors == color).sum() - 1) / (len(first) - 1) for color in colors])
+            np.testing.assert_allclose(features[mask, -2], expected, atol=1e-6)
+            np.testing.assert_allclose(features[mask, -1], (expected + 1) / 2, atol=1e-6)  # all have the other tag
     assert not len(places)
-    assert learn_features(lists)[0].list_ranks == ()
+    assert not learn_features(lists)[0].needs_lists

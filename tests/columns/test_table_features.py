@@ -262,6 +262,7 @@ def test_a_model_of_raw_columns_is_trained():
             (lambda ranks=ranks: TableFeatures(COLUMNS, list_ranks=ranks), "`list_ranks` must be unique names of colu")
             for ranks in (["brand (short)"], ["price", "price"], "price", ["cost"])
         ),
+        (lambda: TableFeatures(COLUMNS, list_shares=["price"]), "`list_shares` must be unique names of columns of i"),
         (lambda: TableFeatures(COLUMNS, list_ranks=["price"]).call(raw()), "`inputs` must be [batch, list] for `list_"),
         (lambda: TableFeatures(["x"]), "`columns` must be an instance of tfr_smooth.columns.Column, got 'x'."),
         (lambda: TableFeatures([NEW], stacked=True), "`stacked` must be False unless all columns are numbers"),

@@ -1,4 +1,4 @@
-"""Ranks within the list in `Ranker`: training, predictions in any order, importance, files and exports."""
+"""Ranks and shares within the list in `Ranker`: training, predictions in any order, importance, files and exports."""
 
 import numpy as np
 import pandas as pd
@@ -60,16 +60,30 @@ def test_ranks_need_the_queries_also_of_one_document(fitted):
         ranker.predict(one.drop(columns="query") if isinstance(new, pd.DataFrame) else one)
 
 
-def test_documents_are_scored_alone_without_ranks():
-    for frame in (FRAME, FRAME.assign(price=FRAME["query"] % 7, listed=FRAME["listed"].iloc[0])):
+def test_documents_are_scored_alone_without_ranks_and_shares():
+    of_query = FRAME.assign(price=FRAME["query"] % 7, listed=FRAME["listed"].iloc[0])
+    of_query["brand"] = np.where(FRAME["query"] % 2, "acme", "umbrella")
+    for frame in (FRAME, of_query):
         ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, list_context=frame is not FRAME).fit(frame, **ROLES)
         new = NEW.drop(columns=["query", "label"])
         scores = ranker.predict(new)
         np.testing.assert_allclose(ranker.predict(new[5:6]), scores[5:6], rtol=1e-5, atol=1e-6)
 
 
-def test_files_models_and_exports_have_the_ranks(fitted, tmp_path):
+def test_shares_learn_how_many_documents_have_the_same_value():
+    def labeled(frame):
+        frame = frame[["query"]].assign(shop=np.random.default_rng(len(frame)).integers(0, 5, len(frame)).astype(str))
+        equal = frame.groupby(["query", "shop"])["shop"].transform("size")
+        return frame.assign(label=(equal == equal.groupby(frame["query"]).transform("min")).astype(int))
+
+    rankers = [tfr_smooth.Ranker(**QUICK, list_context=given) for given in (True, False)]
+    with_shares, alone = (ranker.fit(labeled(FRAME), **ROLES).score(labeled(NEW)) for ranker in rankers)
+    assert with_shares > 0.95 > 0.85 > alone
+
+
+def test_files_models_and_exports_have_the_ranks_and_shares(fitted, tmp_path):
     ranker, new, given = fitted
+    assert given or ranker.features_.list_shares == ("brand",)
     qid = NEW["query"].to_numpy()
     scores = ranker.predict(new, qid=qid)
     ranker.save(tmp_path / "ranker.keras")
@@ -94,7 +108,7 @@ def test_files_models_and_exports_have_the_ranks(fitted, tmp_path):
 def test_the_columns_with_ranks_are_printed_and_continued(capsys):
     options = {**QUICK, "epochs": 1, "verbose": True}
     first = tfr_smooth.Ranker(**options).fit(FRAME, **ROLES)
-    assert "List ranks: ['price', 'listed']\n" in capsys.readouterr().out
+    assert "List ranks: ['price', 'listed']\nList shares: ['brand']\n" in capsys.readouterr().out
     second = tfr_smooth.Ranker(**options).fit(NEW, **ROLES, init_model=first)
     assert second.features_.list_ranks == ("price", "listed")
     with pytest.raises(ValueError, match="`list_context` must be True for an `init_model` with ranks"):

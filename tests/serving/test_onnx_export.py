@@ -41,10 +41,12 @@ def test_scores_of_raw_columns_are_those_of_predict(calibration, tmp_path):
     ranker = tfr_smooth.Ranker(loss="softmax", verbose=False, **options)
     ranker.fit(table(0), label="label", query="query", query_features=["user"])
     assert ranker.features_.statistics and len(ranker.features_.list_ranks) > 2 and ranker.features_.embeddings
+    assert ranker.features_.list_shares == ("brand", "host")
     if calibration:
         ranker.calibrate(table(1), method=calibration)
     new = table(2).astype({"new": object})
     new.loc[:40, "brand"], new.loc[20:60, "host"], new.loc[30:70, "day"] = "unseen", "unseen", pd.NaT
+    new.loc[30:50:2, "brand"] = "also unseen"
     new.loc[:11, "user"] = "new"
     path = ranker.export(tmp_path / "ranker.onnx", format="onnx")
     inputs = {}

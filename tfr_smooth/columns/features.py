@@ -15,9 +15,11 @@ from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.list_context import (
+    WITH_SHARES,
     Raw,
     in_parts,
     list_ranks,
+    list_shares,
     ordered_columns,
     ordered_values,
     padded,
@@ -53,11 +55,13 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     those of the first one, and of those of the second one; the cosine of the counts times the weights (TF-IDF); and
     the summed weight of the common terms.
 
-    Then come two features of each statistic, and last the ranks of numbers, booleans and dates within the list:
+    Then come two features of each statistic, and the ranks of numbers, booleans and dates within the list:
 
     $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
-    for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1.
+    for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1. Last come the
+    shares of ids, categories and sets: the fraction of the n - 1 other documents of the list with a value that have the
+    same one; of several values, the mean; 0 in the same cases.
 
     Args:
       columns: The columns, as from `infer_columns`.
@@ -66,15 +70,16 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
+      list_shares: Names of columns of ids, categories and sets whose share of equal values in the list is a feature.
       statistics: Instances of `Statistic`.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
     Call with a dict of the raw values by column name, each of the same shape [...], as from `column_arrays`; further
-    entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks`, the shape is [batch,
-    list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding. Returns float32
-    [..., num_features]. Infinite numbers are not changed.
+    entries are ignored. With `stacked`, call with numbers [..., columns]. With `list_ranks` or `list_shares`, the
+    shape is [batch, list], and the argument `list_mask` is bool [batch, list], False for padding; None for no padding.
+    Returns float32 [..., num_features]. Infinite numbers are not changed.
 
     Raises:
       ValueError: If the columns are invalid, or if a column is missing in a call.
@@ -102,6 +107,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         matches: Sequence[Sequence[str] | Match] = (),
         encoders: Mapping[str, Any] | None = None,
         list_ranks: Sequence[str] = (),
+        list_shares: Sequence[str] = (),
         statistics: Sequence[Statistic] = (),
         stacked: bool = False,
         dtype: Any = "float32",
@@ -126,11 +132,10 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self._numbers: tuple[Any, ...] = tuple(column for column in self.columns if column.stacked)
         self._others = [column for column in self.columns if not column.stacked]
-        ordered, chosen = ordered_columns(self.columns), set(list_ranks)  # first those of numbers, then those of dates
-        if isinstance(list_ranks, str) or len(chosen) < len(list_ranks) or not chosen <= set(ordered):
-            expected = "unique names of columns of numbers, booleans or dates"
-            raise ValueError(f"`list_ranks` must be {expected}, got {list_ranks!r}.")
-        self.list_ranks = tuple(name for name in ordered if name in chosen)
+        ordered = ordered_columns(self.columns)  # first those of numbers, then those of dates
+        self.list_ranks = _chosen("list_ranks", list_ranks, ordered, "numbers, booleans or dates")
+        shared = [column.name for column in self.columns if column.kind in WITH_SHARES]
+        self.list_shares = _chosen("list_shares", list_shares, shared, "ids, categories or sets")
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
@@ -148,7 +153,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         names = [column.name for column in self.columns for _ in range(column.width)]
         names += [match.name for match in self.matches for _ in range(match.width)]
         names += [statistic.name for statistic in self.statistics for _ in range(WIDTH)]
-        return (*names, *self.list_ranks)
+        return (*names, *self.list_ranks, *self.list_shares)
 
     def __str__(self) -> str:
         """Returns what was learned: the kinds of the columns, statistics, matches and ranks, one or more lines each."""
@@ -161,6 +166,8 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             lines.append(f"Matches: {'; '.join(match.name for match in self.matches)}")
         if self.list_ranks:
             lines.append(f"List ranks: {listed(self.list_ranks)}")
+        if self.list_shares:
+            lines.append(f"List shares: {listed(self.list_shares)}")
         return "\n".join(lines)
 
     @property
@@ -199,13 +206,19 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             if column.name in names:
                 columns[place] = dataclasses.replace(column, categories=(), buckets=0, reason=column.reason + lost)
         given: dict[str, Any] = {"encoders": self.encoders, "matches": self.matches, "statistics": self.statistics}
-        return TableFeatures(columns, **given, list_ranks=self.list_ranks)
+        return TableFeatures(columns, **given, list_ranks=self.list_ranks, list_shares=self.list_shares)
+
+    @property
+    def needs_lists(self) -> bool:
+        """Whether the features of a document depend on the others of its list."""
+        return bool(self.list_ranks or self.list_shares)
 
     @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
-        return [*self._blocks("vector"), *([[self.num_features - count, count]] if count else [])]
+        first = self.num_features - len(self.list_shares) - count
+        return [*self._blocks("vector"), *([[first, count]] if count else [])]
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -277,7 +290,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             return lists
         matrix = np.zeros([count, width], np.float32)
         all_rows = lists.rows
-        for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=bool(self.list_ranks)):
+        for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
             rows = all_rows[places]
             matrix[rows] = tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths))
         return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
@@ -310,7 +323,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
         Args:
           inputs: Raw values by column name, each of shape [...]; numbers [..., columns] with `stacked`.
-          list_mask: bool [batch, list], False for padding; used for `list_ranks`.
+          list_mask: bool [batch, list], False for padding; used for ranks and shares.
 
         Returns:
           float32 [..., num_features].
@@ -364,12 +377,14 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         for place, statistic in enumerate([] if STATISTICS in others else self.statistics):
             of_columns = [values[name] for name in statistic.columns]
             parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
+        if self.needs_lists:
+            if (shape := parts[0].shape[:-1]).rank != 2:
+                expected = "[batch, list] for `list_ranks` and `list_shares`"
+                raise ValueError(f"`inputs` must be {expected}, got shape {shape}.")
+            mask = tf.ones(tf.shape(parts[0])[:2], tf.bool) if mask is None else mask
         if self.list_ranks:
-            ordered = ordered_values(self.columns, numbers, values, self.list_ranks)
-            if ordered.shape.rank != 3:
-                raise ValueError(f"`inputs` must be [batch, list] for `list_ranks`, got shape {ordered.shape[:-1]}.")
-            mask = tf.ones(tf.shape(ordered)[:2], tf.bool) if mask is None else mask
-            parts.append(list_ranks(ordered, mask))
+            parts.append(list_ranks(ordered_values(self.columns, numbers, values, self.list_ranks), mask))
+        parts += [list_shares(values[name], mask)[..., tf.newaxis] for name in self.list_shares]
         features, places = tf.concat(parts, axis=-1), self._places
         return features if np.array_equal(places, np.arange(len(places))) else tf.gather(features, places, axis=-1)
 
@@ -405,6 +420,13 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         first = self.columns[0]
         rows = input_shape[first.name][:-1] if first.shape else input_shape[first.name]
         return tf.TensorShape([*rows, self.num_features])
+
+
+def _chosen(argument: str, given: Sequence[str], names: Sequence[str], of: str) -> tuple[str, ...]:
+    """Returns names of columns that are given, in their order."""
+    if isinstance(given, str) or len(set(given)) < len(given) or not {*given} <= {*names}:
+        raise ValueError(f"`{argument}` must be unique names of columns of {of}, got {given!r}.")
+    return tuple(name for name in names if name in given)
 
 
 def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.columns.features import TableFeatures, matrices
 from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array
-from tfr_smooth.columns.list_context import learn_ranks
+from tfr_smooth.columns.list_context import learn_ranks, learn_shares
 from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix
 from tfr_smooth.columns.statistics import learn_statistics
@@ -42,7 +42,8 @@ def learn_features(
       kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
       matches: Pairs of names of columns to compare.
       crosses: Pairs of names of columns whose values have a joint statistic.
-      list_context: Whether columns of numbers and dates have ranks within the list, as `list_context.learn_ranks`.
+      list_context: Whether columns have ranks and shares within the list, as of `list_context.learn_ranks` and
+        `learn_shares`.
 
     Returns:
       The layer, and all lists with the raw values of the columns. Those of training have their statistics without
@@ -74,6 +75,7 @@ def learn_features(
             training = lists if queries is None else lists.take(queries)
     if list_context:
         learned["list_ranks"] = learn_ranks(training, learned["columns"])
+        learned["list_shares"] = learn_shares(training, learned["columns"])
     return TableFeatures(**learned), lists
 
 

@@ -1,4 +1,4 @@
-"""The list around a document: the rank of each of its numbers within the list."""
+"""The list around a document: the ranks of its numbers within the list, and how many documents have its values."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth.columns.codes import DistinctValues
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.data.column_values import number_matrix
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import DENSE
 
 # Of the ranks of a column within lists: the least variance, and the highest correlation with the ranks among all rows.
-# Not tuned: they leave out columns whose ranks are nearly constant, or nearly those of the values.
+# Not tuned: they leave out columns whose ranks are nearly constant, or nearly those of the values. Shares of equal
+# values have the same least variance, within lists.
 _LEAST_VARIANCE = 0.005
 _MOST_CORRELATION = 0.98
 _SAMPLED, _LONGEST_SAMPLED = 2**14, 2**9  # not tuned: documents, and those of a list, that are looked at
+
+WITH_SHARES = ("category", "id", "set")  # the kinds of columns of which lists may have equal values
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -51,6 +55,35 @@ def list_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     ranks = tf.gather(tf.reshape(ranks, [-1]), tf.math.invert_permutation(tf.reshape(places, [-1])))
     # tf2onnx drops a reshape right before the transposition of a single column.
     return tf.transpose(tf.where(known, tf.reshape(ranks, shape), 0.0), [0, 2, 1])
+
+
+def list_shares(values: DistinctValues, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the fraction of the other documents of the list that have the same value, the mean over several values.
+
+    Args:
+      values: The values [batch, list] of ids, categories or sets.
+      mask: bool [batch, list], False for padding, whose values are ignored.
+
+    Returns:
+      float32 [batch, list], of the n - 1 other documents with a value; 0 without a value, for padding and for n = 1.
+
+    Time and memory O(values).
+    """
+    with tf.device("CPU:0"):  # strings are there
+        known = tf.ragged.boolean_mask(values.parts, tf.not_equal(values.parts, ""))
+        distinct, codes = tf.unique(known.values, tf.int64)
+        size = tf.maximum(tf.size(distinct, tf.int64), 1)
+        of_rows = tf.gather(known.with_values(codes), tf.reshape(values.places, [-1]))
+        is_real = tf.gather(tf.reshape(mask, [-1]), of_rows.value_rowids())
+        # A set may have a value twice.
+        keys, _ = tf.unique(tf.boolean_mask(of_rows.value_rowids() * size + of_rows.values, is_real))
+        rows, shape = keys // size, tf.shape(mask, tf.int64)
+        _, places, counts = tf.unique_with_counts(rows // shape[1] * size + keys % size)
+        others = tf.cast(tf.gather(counts, places) - 1, tf.float32)
+        sums = tf.math.unsorted_segment_sum(tf.stack([others, tf.ones_like(others)], axis=1), rows, tf.size(mask))
+        sums, numbers = tf.unstack(tf.reshape(sums, [shape[0], shape[1], 2]), axis=2)
+    documents = tf.math.count_nonzero(numbers, axis=1, keepdims=True, dtype=tf.float32)
+    return tf.math.divide_no_nan(sums, numbers * (documents - 1.0))
 
 
 def ordered_columns(columns: Sequence[Column]) -> list[str]:
@@ -103,6 +136,29 @@ def learn_ranks(lists: Lists, columns: Sequence[Column]) -> list[str]:
     variance, of_rows, covariance = (tf.reduce_mean(product, axis=0).numpy() for product in products)
     is_chosen = (variance > _LEAST_VARIANCE) & (covariance < _MOST_CORRELATION * np.sqrt(variance * of_rows))
     return np.array(names, object)[is_chosen].tolist()
+
+
+def learn_shares(lists: Lists, columns: Sequence[Column]) -> list[str]:
+    """Returns the columns of ids, categories and sets whose shares of equal values vary within lists.
+
+    Args:
+      lists: The training lists with raw values, of which a sample is used.
+      columns: The columns.
+
+    Returns:
+      The names.
+    """
+    columns = [column for column in columns if column.kind in WITH_SHARES]
+    queries, lengths = sampled(lists, _SAMPLED, _LONGEST_SAMPLED)
+    if not columns or not len(queries):
+        return []
+    (_, others), mask = padded(raw_rows(lists, lists.rows_of(queries, lengths), columns), tf.constant(lengths))
+
+    def variance(column: Column) -> float:
+        shares = tf.RaggedTensor.from_tensor(list_shares(column.prepare(others[column.name]), mask), lengths)
+        return tf.reduce_mean((shares - tf.reduce_mean(shares, axis=1, keepdims=True)).values ** 2).numpy()
+
+    return [column.name for column in columns if variance(column) > _LEAST_VARIANCE]
 
 
 def raw_rows(lists: Lists, rows: np.ndarray, columns: Sequence[Column]) -> Raw:

@@ -220,8 +220,9 @@ class FittedRanker(Estimator):
 
         By default, the background is the list of the document itself, so the contributions tell why it ranks above or
         below the others: columns that are the same in the whole list contribute 0. A column is replaced with all that
-        was prepared of it: with its rank within the list, which stays that in the actual list. Statistics of one column
-        count as this column; a match of two columns and a statistic of two columns count as columns of their own.
+        was prepared of it: with its rank or share within the list, which stays that in the actual list. Statistics of
+        one column count as this column; a match of two columns and a statistic of two columns count as columns of their
+        own.
 
         Args:
           X: A table as for `predict`, with the documents of whole lists.
@@ -255,7 +256,7 @@ class FittedRanker(Estimator):
     @property
     def _scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
-        return self._plan.scores_lists or bool(self.features_.list_ranks)
+        return self._plan.scores_lists or self.features_.needs_lists
 
     def _uncalibrated(self) -> models.Scorer:
         """Returns the scorer without calibration."""

@@ -65,9 +65,9 @@ class Ranker(FittedRanker):
         by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
         `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
         several words that often have a word of it; () compares nothing.
-      list_context: Whether numbers and dates that vary within lists have one more feature, the rank within the list, so
-        that a score depends on the other documents of the query; see `columns.TableFeatures`. With False, documents can
-        be scored alone.
+      list_context: Whether columns that vary within lists have one more feature, numbers and dates the rank within the
+        list, ids, categories and sets the share of documents with the same value, so that a score depends on the other
+        documents of the query; see `columns.TableFeatures`. With False, documents can be scored alone.
       crosses: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
         a statistic, as the values of each such column do: their mean label in training; see `columns.Statistic`.
       max_categories: The most values of a column of text that is a category, >= 1.

@@ -119,8 +119,9 @@ class RankerTraining:
             warn_of_columns(self.layer, raw)
         else:
             self.layer = self.init_model.features_
-            if self.layer.list_ranks and not self.params["list_context"]:
-                raise ValueError("`list_context` must be True for an `init_model` with ranks within lists, got False.")
+            if self.layer.needs_lists and not self.params["list_context"]:
+                expected = "True for an `init_model` with ranks or shares within lists"
+                raise ValueError(f"`list_context` must be {expected}, got False.")
             self.prepared = self.layer.transform(self.layer.raw_lists(self.documents))
         if self.params["verbose"] and (told := str(self.layer)):
             print(told, flush=True)

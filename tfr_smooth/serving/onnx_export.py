@@ -44,7 +44,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       ValueError: If a column or an operation of the model cannot be exported. The message names it.
       ImportError: If tf2onnx is not installed; the extra `tfr_smooth[onnx]` includes it.
 
-    In the file, list ranks and isotonic calibration take time and memory O(n^2) for lists of n documents.
+    In the file, ranks, shares and isotonic calibration take time and memory O(n^2) for lists of n documents.
 
     Example:
       >>> import os, tempfile
@@ -100,10 +100,13 @@ class _Lookup(NamedTuple):
     Attributes:
       texts: The known texts and "".
       features: The features of each, and last those of other texts, float32 [texts + 1, features].
+      is_shared: Whether the column has shares: the last feature is then NaN for "" and 0 for other texts, and in the
+        file the number of the text among those of the call is added.
     """
 
     texts: list[str]
     features: np.ndarray
+    is_shared: bool
 
 
 class _LookedUp(TableFeatures):
@@ -114,7 +117,21 @@ class _LookedUp(TableFeatures):
         names, wanted = self.feature_columns, layer.feature_columns
         # Stable: the features of a column, with its statistic, keep their order.
         in_order = np.argsort(names, kind="stable")[np.argsort(np.argsort(wanted, kind="stable"), kind="stable")]
-        self._places = self._places[in_order]
+        self._places, self._shared = self._places[in_order], layer.list_shares
+
+    def prepare(self, numbers: Any, others: Mapping[str, Any], mask: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the features, with the shares of columns of texts in place of the numbers of the texts."""
+        others = dict(others)
+        for name in self._shared:
+            numbered = others[name][..., -1:]
+            known = ~tf.math.is_nan(numbered) & (True if mask is None else mask[..., tf.newaxis])
+            is_equal = tf.equal(numbered, tf.transpose(numbered, [0, 2, 1])) & tf.transpose(known, [0, 2, 1])
+            equal, documents = (
+                tf.reduce_sum(tf.cast(of, tf.float32), axis, keepdims=True) for of, axis in ((is_equal, 2), (known, 1))
+            )
+            shares = tf.where(known, tf.math.divide_no_nan(equal - 1.0, documents - 1.0), 0.0)
+            others[name] = tf.concat([others[name][..., :-1], shares], axis=-1)
+        return super().prepare(numbers, others, mask)
 
 
 def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
@@ -129,8 +146,11 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
             # As in the layer, whole numbers may be written as floats.
             texts = sorted({*texts, *(f"{text}.0" for text in texts if text.lstrip("+-").isdigit())})
             of_column = TableFeatures([column], statistics=statistics)
-            features = of_column({column.name: tf.constant([*texts, texts[-1] + "?"])})  # the last text is a new one
-            lookups[column.name] = _Lookup(texts, features.numpy())
+            features = of_column({column.name: tf.constant([*texts, texts[-1] + "?"])}).numpy()  # the last one is new
+            if is_shared := column.name in layer.list_shares:
+                features = np.pad(features, [(0, 0), (0, 1)])
+                features[texts.index(""), -1] = np.nan
+            lookups[column.name] = _Lookup(texts, features, is_shared)
             column = Vector(name=column.name, length=features.shape[1])
         columns.append(column)
     for match in layer.matches:
@@ -163,21 +183,35 @@ def _search(comparison: str, ctx: Any, node: Any, name: str, args: Sequence[Any]
 
 def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup]) -> None:
     """Adds the inputs of columns by their names, and the lookups of texts."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
+    from onnx.numpy_helper import from_array
 
     inputs, nodes = [], []
     for inner in graph.input:
         name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
         shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
         if name in lookups:
-            texts, features = lookups[name]
+            texts, features, is_shared = lookups[name]
             shape, dtype = shape[:-1], TensorProto.STRING
             table, place = f"{inner.name} table", f"{inner.name} place"
-            graph.initializer.append(numpy_helper.from_array(features, table))
+            graph.initializer.append(from_array(features, table))
             places: dict[str, Any] = {"values_int64s": range(len(texts)), "default_int64": len(texts)}
             options = {"domain": "ai.onnx.ml", "keys_strings": texts, **places}
             nodes.append(helper.make_node("LabelEncoder", [name], [place], **options))
-            nodes.append(helper.make_node("Gather", [table, place], [inner.name]))
+            row = f"{inner.name} row" if is_shared else inner.name
+            nodes.append(helper.make_node("Gather", [table, place], [row]))
+            if is_shared:
+                last = np.eye(features.shape[1], dtype=np.float32)[-1]
+                graph.initializer.extend([from_array(last, f"{row} last"), from_array(np.array([-1]), f"{row} axis")])
+                nodes += [
+                    helper.make_node("Unique", [name], [f"{row} distinct", "", f"{row} flat"], sorted=0),
+                    helper.make_node("Cast", [f"{row} flat"], [f"{row} number"], to=TensorProto.FLOAT),
+                    helper.make_node("Shape", [name], [f"{row} shape"]),
+                    helper.make_node("Reshape", [f"{row} number", f"{row} shape"], [f"{row} numbers"]),
+                    helper.make_node("Unsqueeze", [f"{row} numbers", f"{row} axis"], [f"{row} column"]),
+                    helper.make_node("Mul", [f"{row} column", f"{row} last"], [f"{row} added"]),
+                    helper.make_node("Add", [row, f"{row} added"], [inner.name]),
+                ]
         else:
             nodes.append(helper.make_node("Identity", [name], [inner.name]))
         inputs.append(helper.make_tensor_value_info(name, dtype, shape))
