@@ -16,7 +16,7 @@ from absl import app, flags
 from figures import COLORS, GRAY, save_both
 from matplotlib.figure import Figure
 
-from tfr_smooth import Ranker, _files, data, evaluation
+from tfr_smooth import Ranker, _files, data, evaluation, metrics
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -33,7 +33,8 @@ def training(folder: pathlib.Path) -> dict[str, Any]:
     table = real.trivago(folder)
     ranker = Ranker(kinds=dict(table.kinds), matches=list(table.matches), verbose=False)
     rows = table.part("train", "valid")[["query", "label", *table.features]]
-    ranker.fit(rows, label="label", query="query", features=list(table.features))
+    smooth = metrics.get("smoothi_ndcg", no_relevant="skip")
+    ranker.fit(rows, label="label", query="query", features=list(table.features), further_metrics=[smooth])
     return {"history": ranker.history_, "best_epoch": ranker.best_epoch_}
 
 
@@ -102,14 +103,14 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     trained = stored("training_curves", training, _TRIVAGO.value)
-    metrics = {name: values for name, values in trained["history"].items() if name != "loss"}
+    measured = {name: values for name, values in trained["history"].items() if name != "loss"}
     methods = stored("reliability", reliability, _LETOR.value)
     tables = {
         name: evaluation.Reliability(**{field: np.array(values) for field, values in fields.items()})
         for name, fields in methods.items()
     }
     for name, draw in (
-        ("training_curves", lambda: curves(metrics, trained["best_epoch"])),
+        ("training_curves", lambda: curves(measured, trained["best_epoch"])),
         ("reliability", lambda: draw_reliability(tables)),
     ):
         for path in save_both(IMAGES / f"{name}.png", draw):

@@ -41,9 +41,19 @@ class Reversed(losses.SoftmaxLoss):
         ([np.nan, 0.1, 0.1], False),
     ],
 )
-def test_a_mean_is_clearly_better_by_more_than_two_standard_errors(better, expected):
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+def test_a_mean_is_clearly_better_by_more_than_two_standard_errors(better, expected, weight):
     last = np.array([0.3, 0.5, 0.2])[: len(better)]
-    assert plan.is_clearly_better(last + better, last) is expected
+    weights = np.full(len(last), weight)
+    assert plan.is_clearly_better(last + better, last, weights) is expected
+    more = [np.append(values, 0.5) for values in (last + better, last, weights)]
+    assert plan.is_clearly_better(*more[:2], np.append(weights, 0.0)) is expected  # no part of the mean
+
+
+def test_a_clearly_better_mean_is_weighted():
+    better, last = np.array([0.5, -0.5, -0.5, 0.4]), np.zeros(4)
+    assert not plan.is_clearly_better(better, last, np.ones(4))
+    assert plan.is_clearly_better(better, last, [1.0, 1e-9, 1e-9, 1.0])
 
 
 @pytest.mark.parametrize(("queries", "held"), [(100, None), (1000, 200), (10_000, 500)])
@@ -107,14 +117,14 @@ def test_few_held_out_queries_need_no_second_training(monkeypatch):
 
 
 class Given(plan.SelectedEpoch):
-    """Selects by values that are given by epoch and batch."""
+    """Selects by values that are given by epoch and query."""
 
     given = np.zeros([3, 4])
 
     def _exact(self, model):
         values = super()._exact(model)
-        self.by_batch[-1] = self.given[len(self.by_batch) - 1].tolist()
-        return {**values, self._metric.name: float(np.mean(self.by_batch[-1]))}
+        self.of_last = [[1.0] * 4, self.given[len(self.history.get("loss", ()))].tolist()]
+        return {**values, self._metric.name: float(np.mean(self.of_last[1]))}
 
 
 @pytest.mark.parametrize(
@@ -143,19 +153,24 @@ def test_the_weights_and_the_file_are_those_of_the_selected_epoch(by_epoch, sele
             np.testing.assert_array_equal(found, expected)
 
 
-def test_the_metric_by_batch_is_that_of_its_lists():
-    frame = table(64)
-    ranker = tfr_smooth.Ranker(**QUICK, epochs=2).fit(frame, **ROLES, validation=frame)
+@pytest.mark.parametrize("several", [False, True])
+def test_the_metric_by_list_is_that_of_trec_eval(several):
+    frame = table(64).assign(cheap=lambda frame: 1 - frame["label"])
+    label = {"label": 1.0, "cheap": 0.5} if several else "label"
+    ranker = tfr_smooth.Ranker(**QUICK, epochs=2).fit(frame, query="query", label=label)
     lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
-    evaluation = Evaluation(ranker._scorer, [metrics.NDCGMetric(gain="linear")])
-    batches = ranker.features_.batches(lists, training.group_size(lists, 32))
-    alone, _ = evaluation.run(batches, False)  # is traced without the metric by batch
-    means, by_batch = evaluation.run(batches, False, metrics.NDCGMetric(gain="linear"))
-    by_query = pd.Series(ranker.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"])
+    metric = metrics.NDCGMetric(gain="linear")
+    metric = metrics.MultiObjectiveMetric(metric, weights=[1.0, 0.5]) if several else metric
+    evaluation = Evaluation(ranker._scorer, [metric])
+    batches = ranker.features_.batches(lists, 30)
+    alone, none = evaluation.run(batches, False)
+    means, (weights, values) = evaluation.run(batches, False, metric)
+    by_query = ranker.evaluate(frame, measures=["ndcg"], by_query=True)
     order = [str(query) for query in range(64)]
-    assert len(by_batch) == 32
-    np.testing.assert_allclose(by_batch, by_query[order].to_numpy().reshape(32, 2).mean(axis=1), atol=1e-6)
-    assert means["ndcg"] == pytest.approx(np.mean(by_batch), abs=1e-6) and means == alone
+    expected = [pd.Series(by_query[name])[order] for name in by_query]
+    np.testing.assert_allclose(values, np.average(expected, axis=0, weights=[1.0, 0.5] if several else None), atol=1e-6)
+    assert means["ndcg"] == pytest.approx(np.average(values, weights=weights), abs=1e-6)
+    assert means == alone and none.shape == (2, 0)
 
 
 class Interrupt(tf.keras.callbacks.Callback):

@@ -103,6 +103,20 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
+        weights, values = self.by_list(y_true, y_pred, sample_weight)
+        self._total.assign_add(tf.reduce_sum(weights * values))
+        self._count.assign_add(tf.reduce_sum(weights))
+
+    def by_list(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the weights and the values of lists, float64 [batch] each; 0 for excluded lists.
+
+        Args:
+          y_true: As for `update_state`.
+          y_pred: As for `update_state`.
+          sample_weight: As for `update_state`.
+        """
         batch = _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=None, clean=self.measure.clean)
         values = batch.validity * self.measure.compute(batch.labels, batch.scores, batch.mask, self.ranking)
         counts = tf.reduce_any(batch.mask, axis=1)
@@ -113,9 +127,8 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         if isinstance(sample_weight, tf.RaggedTensor):
             weights = _padded.weights_from_keras(sample_weight, y_true, batch.labels, batch.mask)
         weights = self.measure.list_weights(weights, batch.labels, batch.mask)
-        weights, values = (_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
-        self._total.assign_add(tf.reduce_sum(weights * values))
-        self._count.assign_add(tf.reduce_sum(weights))
+        filled = [_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values)]
+        return filled[0], filled[1]
 
     def result(self) -> tf.Tensor:
         """Returns the mean over all batches so far.

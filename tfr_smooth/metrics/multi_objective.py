@@ -70,6 +70,21 @@ class MultiObjectiveMetric(_serialization.ConfiguredLayer, tf.keras.metrics.Metr
         for metric, labels in zip(self.objectives, _padded.by_objective(y_true, len(self.objectives)), strict=True):
             metric.update_state(labels, y_pred, sample_weight=sample_weight)
 
+    def by_list(self, y_true: Any, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None) -> Any:
+        """Returns the weights and the values of lists, float64 [batch] each: weighted means over objectives.
+
+        Args:
+          y_true: As for `update_state`.
+          y_pred: As for `update_state`.
+          sample_weight: As for `update_state`.
+        """
+        labels = zip(self.objectives, _padded.by_objective(y_true, len(self.objectives)), strict=True)
+        of_lists = [metric.by_list(each, y_pred, sample_weight) for metric, each in labels]
+        weights, values = tf.unstack(tf.convert_to_tensor(of_lists), axis=1)
+        weights *= tf.constant(self._objective_weights, weights.dtype)[:, tf.newaxis]
+        total = tf.reduce_sum(weights, axis=0)
+        return total, tf.math.divide_no_nan(tf.reduce_sum(weights * values, axis=0), total)
+
     def result(self) -> tf.Tensor:
         """Returns the weighted mean over objectives of their means over all batches so far.
 

@@ -132,6 +132,7 @@ class TrainingPlan:
         valid: tf.data.Dataset | None = None,
         epochs: int | None = None,
         initial_weights: Sequence[Any] | None = None,
+        smooth: bool = True,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -147,6 +148,7 @@ class TrainingPlan:
           valid: The validation batches. None uses the last epoch.
           epochs: The number of epochs, of the schedule of `self.epochs`. None for all.
           initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
+          smooth: Whether to validate the metric of the loss, too, if it does not select the epoch.
           further_metrics: Further metrics of the validation set.
           strategy: The strategy. None for that of the scope.
           checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
@@ -169,7 +171,7 @@ class TrainingPlan:
             if [w.shape for w in model.get_weights()] != [w.shape for w in initial_weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
             model.set_weights(initial_weights)
-        validation = None if valid is None else self._validation(valid, further_metrics, folder)
+        validation = None if valid is None else self._validation(valid, smooth, further_metrics, folder)
         history = train(
             model,
             dataset_fn,
@@ -189,13 +191,14 @@ class TrainingPlan:
     def _validation(
         self,
         valid: tf.data.Dataset,
+        smooth: bool,
         further_metrics: Sequence[tf.keras.metrics.Metric],
         folder: Path | None,
     ) -> ExactValidation:
         """Returns the validation that selects the epoch, by exact NDCG as of trec_eval or another metric."""
         loss, select_by = self.loss_of_one_label, self._params["select_by"]
         made = [metrics.of_trec_eval("ndcg")]
-        if isinstance(loss, losses.MeasureLoss):  # one minus a smooth measure
+        if isinstance(loss, losses.MeasureLoss) and (smooth or select_by == "smooth"):  # one minus a smooth measure
             of_loss = {"no_relevant": "skip", "ragged": loss.ragged, "name": loss.name.removesuffix("_loss")}
             made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **of_loss))
         if select_by not in ("smooth", "last", "ndcg"):
@@ -215,39 +218,46 @@ class SelectedEpoch(ExactValidation):
     r"""Selects the last epoch, unless an earlier one is clearly better on the validation queries.
 
     With the mean $m_e$ of a metric after each epoch e, the best epoch b, and the last epoch l, whose learning rate is
-    the lowest, l is selected unless $m_b - m_l$ is more than two standard errors of this difference over the batches.
+    the lowest, l is selected unless $m_b - m_l$ is more than two standard errors of this difference over the queries.
     So noise does not shorten a training.
 
     Args:
-      dataset: The validation queries, in batches of about the same number of queries.
+      dataset: The validation queries.
       metrics: The metrics.
       monitor: The name of the one that selects.
       **options: Options of `ExactValidation`.
 
     Attributes:
-      by_batch: The metric by epoch and batch.
+      of_best: The weights and the values of the metric of the queries after the best epoch so far.
+      of_last: The same after the last epoch.
     """
 
-    _of_state = (*ExactValidation._of_state, "by_batch")
+    _of_state = (*ExactValidation._of_state, "of_best", "of_last")
 
     def __init__(
         self, dataset: tf.data.Dataset, metrics: Sequence[tf.keras.metrics.Metric], *, monitor: str, **options: Any
     ) -> None:
         super().__init__(dataset, metrics, monitor=monitor, **options)
-        metric = next(metric for metric in metrics if metric.name == monitor)
-        self._metric = type(metric).from_config(metric.get_config())  # has the values by batch
-        self.by_batch: list[list[float]] = []
+        self._metric = next(metric for metric in metrics if metric.name == monitor)
+        self.of_best: list[list[float]] = []
+        self.of_last: list[list[float]] = []
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:
         assert self.evaluation is not None
-        values, by_batch = self.evaluation.run(self._batches, self._shared, self._metric)
-        self.by_batch.append(by_batch)
+        values, of_lists = self.evaluation.run(self._batches, self._shared, self._metric)
+        self.of_last = of_lists.tolist()
         return values
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras: evaluates the model, saves it if it is the best, and stops early."""
+        super().on_epoch_end(epoch, logs)
+        if self.best_epoch == epoch + 1:
+            self.of_best = self.of_last
 
     def restore_best(self, model: tf.keras.Model) -> None:
         """Sets the weights of the trained model to those after the selected epoch."""
         values = self.history[self._monitor]
-        if self.best_epoch is None or is_clearly_better(self.by_batch[self.best_epoch - 1], self.by_batch[-1]):
+        if self.best_epoch is None or is_clearly_better(self.of_best[1], *reversed(self.of_last)):
             super().restore_best(model)
         elif self.best_epoch < len(values):
             self.best_epoch, self.best_value, self.best_weights = len(values), values[-1], model.get_weights()
@@ -264,12 +274,15 @@ class SelectedEpoch(ExactValidation):
         return f"Epoch {self.best_epoch} is used: {name} {self.best_value:.4f}, but {last}"
 
 
-def is_clearly_better(values: Sequence[float], others: Sequence[float]) -> bool:
+def is_clearly_better(values: Sequence[float], others: Sequence[float], weights: Sequence[float]) -> bool:
     """Returns whether a mean is higher than another by more than two standard errors of the paired difference.
 
     Args:
-      values: A metric by batch.
+      values: A metric by query.
       others: The same of the other model.
+      weights: The weights of the queries, >= 0.
     """
-    better = np.subtract(values, others)
-    return len(better) > 1 and bool(better.mean() > _ERRORS * better.std(ddof=1) / math.sqrt(len(better)))
+    better, shares = np.subtract(values, others), np.divide(weights, max(sum(weights), np.finfo(float).tiny))
+    mean, count = (shares * better).sum(), np.count_nonzero(shares)
+    squares = np.square(shares * (better - mean)).sum()
+    return bool(count > 1 and mean > _ERRORS * math.sqrt(squares * count / (count - 1)))

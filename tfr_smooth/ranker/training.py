@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Of the queries, the fraction that is held out to choose the number of epochs, and the most and the least of them. Not
 # tuned: so many queries have a small standard error, and the second training has the others, too.
 _FRACTION, _MOST, _LEAST = 0.2, 500, 30
-_GROUPS = 50  # of validation queries, whose means are compared
+_VALIDATED = 1 << 12  # documents that are scored at once in validation, unless the batches have more; not tuned
 _ENOUGH = 0.95  # of the queries: a training with so many is not repeated with all of them
 # The training that tells which columns are of no use: one query in this number is held out, at least and at most so
 # many queries, and one epoch is trained for this number of those of the ranker. Not tuned: limits of time.
@@ -173,11 +173,14 @@ class RankerTraining:
             weights = self.init_model._uncalibrated().get_weights()
             self.settings["init_model"] = digest(weights)
         if self.valid is not None:  # Without weights of documents, but with those of clicks.
-            valid = self.layer.batches(self.valid.without("weight"), group_size(self.valid, self.params["batch_size"]))
+            size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
+            valid = self.layer.batches(self.valid.without("weight"), size)
         again = self.chooses_epochs and len(self.queries) < _ENOUGH * len(self.documents)
         lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
         folder = os.path.join(self.checkpoint_dir, "held_out") if again and self.checkpoint_dir else self.checkpoint_dir
-        trained = self._train_on(lists, folder, valid=valid, initial_weights=weights)
+        # The programs of the smooth metric take longer to compile than small tables to train.
+        smooth = not self.chooses_epochs
+        trained = self._train_on(lists, folder, valid=valid, initial_weights=weights, smooth=smooth)
         if not again:
             return trained
         self._learn(np.arange(len(self.documents)))
@@ -218,11 +221,6 @@ def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
     held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
     return (rest, held) if len(held) >= _LEAST else None
-
-
-def group_size(lists: Lists, batch_size: int) -> int:
-    """Returns the number of queries of a batch of `SelectedEpoch`: there are at least 50 batches if there can be."""
-    return min(batch_size, math.ceil(len(lists) / _GROUPS))
 
 
 def columns_without_use(

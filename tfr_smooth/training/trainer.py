@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _files
+from tfr_smooth import _files, _keras
 from tfr_smooth.training import strategies
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.validation import Validation
@@ -79,6 +79,9 @@ def train(
             raise ValueError(f"`epochs` must be >= the {finished} finished ones in {checkpoint_dir}, got {epochs}.")
         if not finished and prepare is not None:
             prepare()
+        if _keras.IS_KERAS_3:  # which traces a step twice if it creates variables
+            with model.distribute_strategy.scope():
+                model.optimizer.build(model.trainable_variables)
         if finished < epochs and not (validation is not None and validation.stopped):
             if steps_per_epoch is None:  # Keras does not know the size of all datasets.
                 stack.enter_context(warnings.catch_warnings())

@@ -189,33 +189,26 @@ class Evaluation:
         self.metrics = list(metrics)
         self._traced: tuple[Any, Any] = (None, None)
 
-    def run(
-        self, batches: Any, shared: bool, by_batch: tf.keras.metrics.Metric | None = None
-    ) -> tuple[dict[str, float], list[float]]:
-        """Returns the metrics by name, and the values of one more metric for each batch.
+    def run(self, batches: Any, shared: bool, by_list: Any = None) -> tuple[dict[str, float], Any]:
+        """Returns the metrics by name, and the weights and values of lists, [2, lists].
 
         Args:
           batches: Batches as for `ExactValidation`.
           shared: Whether replicas share the lists of a batch.
-          by_batch: The further metric, or None.
+          by_list: The metric that has these values, or None for no lists.
         """
-        metrics, values = [*self.metrics, *([] if by_batch is None else [by_batch])], []
-        traced_for = (batches.element_spec, metrics)
+        traced_for = (batches.element_spec, by_list)
         if self._traced[0] != traced_for:
-            self._traced = (traced_for, self._step(batches.element_spec, shared, metrics))
-        for metric in metrics:
+            self._traced = (traced_for, self._step(batches.element_spec, shared, by_list))
+        for metric in self.metrics:
             metric.reset_state()
-        for batch in batches:
-            self._traced[1](*batch)
-            if by_batch is not None:
-                values.append(float(by_batch.result()))
-                by_batch.reset_state()
-        return {metric.name: float(metric.result()) for metric in self.metrics}, values
+        parts = [self._traced[1](*batch) for batch in batches]
+        return {metric.name: float(metric.result()) for metric in self.metrics}, np.concatenate(parts, axis=1)
 
-    def _step(self, element_spec: Any, shared: bool, metrics: Sequence[tf.keras.metrics.Metric]) -> Any:
+    def _step(self, element_spec: Any, shared: bool, by_list: Any) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
 
-        def step(inputs: Any, *targets: tf.Tensor) -> None:
+        def step(inputs: Any, *targets: tf.Tensor) -> tf.Tensor:
             if shared:
                 scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
                 targets = tuple(strategy.gather(target, axis=0) for target in targets)
@@ -223,8 +216,9 @@ class Evaluation:
             else:
                 scores = model(inputs, training=False)
             labels, *weights = targets
-            for metric in metrics:
+            for metric in self.metrics:
                 metric.update_state(labels, scores, *weights)
+            return tf.zeros([2, 0]) if by_list is None else tf.stack(by_list.by_list(labels, scores, *weights))
 
         return _compiled.traced(step, input_signature=element_spec)
 
