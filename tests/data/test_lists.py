@@ -396,6 +396,7 @@ REFUSED = [
     (table({"q": np.array(["a", "\ud800"])}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (of(x=[["a"], ["a", "\ud800"]]), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
+    (table({"\ud800": ["a"]}), "`table` must have names of columns that UTF-8 has, got '\\ud800'."),
     (of(mask=[1, 2]), "`features` must not have the name 'mask', which batches have for the mask of the documents; "),
     (of(**{"": [1, 2]}), "`features` must not have the name '', which is empty; rename the column."),
     (table(pd.DataFrame({"q": [1], "p": [1], "position": [1]}), label=None, position="p"),

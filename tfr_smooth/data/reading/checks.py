@@ -121,6 +121,9 @@ def _check_names(names: list[str]) -> None:
     name, number = max(collections.Counter(names).items(), key=operator.itemgetter(1), default=("", 0))
     if number > 1:
         raise ValueError(f"`table` must have each column once, got {name!r} {number} times.")
+    for name in names:
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise ValueError(f"`table` must have names of columns that UTF-8 has, got {name!r}.")
 
 
 def checked(
