@@ -83,6 +83,27 @@ def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys, mon
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
 
 
+class Traced(losses.SoftmaxLoss):
+    """Counts how often a step is traced."""
+
+    traces = 0
+
+    def weighted(self, labels, scores, mask, weights):
+        Traced.traces += 1
+        return super().weighted(labels, scores, mask, weights)
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 does not have the state of the dropout as a variable")
+def test_the_second_training_has_the_step_of_the_first_one(monkeypatch):
+    monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 2)
+    monkeypatch.setattr(Traced, "traces", 0)
+    frame, chosen = table(), tfr_smooth.Ranker(**{**QUICK, "loss": Traced()})
+    chosen.fit(frame, **ROLES)
+    assert Traced.traces == 1
+    given = tfr_smooth.Ranker(**{**QUICK, "loss": Traced()}, epochs=chosen.best_epoch_).fit(frame, **ROLES)
+    np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))
+
+
 @pytest.mark.slow
 def test_a_training_ends_before_it_gets_worse(capsys):
     options = {**QUICK, "loss": Reversed(), "softmax_epochs": 2, "learning_rate": 0.03}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import losses, metrics, models
+from tfr_smooth import _keras, losses, metrics, models
 from tfr_smooth._estimator import digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
@@ -40,11 +40,13 @@ class Trained(NamedTuple):
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
       best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
+      compiled: The trained model and the callback of its learning rate, for another training.
     """
 
     scorer: EncodedScorer
     history: dict[str, list[float]]
     best_epoch: int | None
+    compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback]
 
 
 class TrainingPlan:
@@ -133,6 +135,7 @@ class TrainingPlan:
         epochs: int | None = None,
         initial_weights: Sequence[Any] | None = None,
         smooth: bool = True,
+        compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback] | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -149,6 +152,7 @@ class TrainingPlan:
           epochs: The number of epochs, of the schedule of `self.epochs`. None for all.
           initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
           smooth: Whether to validate the metric of the loss, too, if it does not select the epoch.
+          compiled: That of an earlier training, whose step need not be traced again if the network is the same.
           further_metrics: Further metrics of the validation set.
           strategy: The strategy. None for that of the scope.
           checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
@@ -160,13 +164,10 @@ class TrainingPlan:
         """
         p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
         with (strategy or tf.distribute.get_strategy()).scope():
-            rate, decay = p["learning_rate"], p["weight_decay"]
-            stages = {"learning_rate": rate, "epochs": self.epochs, "constant": p["schedule"] == "constant"}
-            loss, schedule = softmax_first(self.loss_of_one_label, p["softmax_epochs"], **stages)
             model = self.make_scorer(layer)
-            optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
-            optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
-            model.compile(optimizer=optimizer, loss=self._of_labels(loss))
+            if compiled is None or not _restart(compiled[0], model):
+                compiled = self._compile(model)
+        model, schedule = compiled
         if initial_weights is not None:
             if [w.shape for w in model.get_weights()] != [w.shape for w in initial_weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
@@ -186,7 +187,18 @@ class TrainingPlan:
         )
         scorer = self.make_scorer(layer)
         scorer.set_weights(model.get_weights())
-        return Trained(scorer, history, None if validation is None else validation.best_epoch)
+        return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
+
+    def _compile(self, model: EncodedScorer) -> tuple[EncodedScorer, tf.keras.callbacks.Callback]:
+        """Compiles a model, and returns it with the callback of its learning rate."""
+        p = self._params
+        rate, decay = p["learning_rate"], p["weight_decay"]
+        stages = {"learning_rate": rate, "epochs": self.epochs, "constant": p["schedule"] == "constant"}
+        loss, schedule = softmax_first(self.loss_of_one_label, p["softmax_epochs"], **stages)
+        optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
+        model.compile(optimizer=optimizer, loss=self._of_labels(loss))
+        return model, schedule
 
     def _validation(
         self,
@@ -212,6 +224,18 @@ class TrainingPlan:
         if select_by == "last":
             return ExactValidation(valid, made, mode="last", **options)
         return SelectedEpoch(valid, made, **options)
+
+
+def _restart(model: EncodedScorer, new: EncodedScorer) -> bool:
+    """Gives a trained model the variables of a new one, and its optimizer the first ones, if they have the same."""
+    known = _keras.IS_KERAS_3 and type(model.optimizer) is LazyAdamW  # none that scales losses
+    if not known or (model.get_config(), model.num_features) != (new.get_config(), new.num_features):
+        return False
+    for variable, value in zip(model.variables, new.variables, strict=True):
+        variable.assign(value)
+    for variable in model.optimizer.variables:
+        variable.assign(tf.zeros_like(variable))
+    return True
 
 
 class SelectedEpoch(ExactValidation):

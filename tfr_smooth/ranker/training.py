@@ -184,7 +184,8 @@ class RankerTraining:
         if not again:
             return trained
         self._learn(np.arange(len(self.documents)))
-        last = self._train_on(self.prepared, self.checkpoint_dir, epochs=trained.best_epoch)
+        options = {"epochs": trained.best_epoch, "compiled": trained.compiled}
+        last = self._train_on(self.prepared, self.checkpoint_dir, **options)
         return trained._replace(scorer=last.scorer)
 
     def _train_on(self, lists: Lists, folder: str | os.PathLike[str] | None, **options: Any) -> Trained:
