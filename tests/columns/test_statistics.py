@@ -183,3 +183,20 @@ def test_arguments_that_do_not_fit_are_refused(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("effect", [1.0, 0.0])
+def test_texts_have_the_numbers_that_predict_labels(effect):
+    """Questions and digits occur alike, but only questions are labeled, and the same texts are in no other query."""
+    random, rows = np.random.default_rng(0), 600
+    frame = pd.DataFrame({"query": np.repeat(np.arange(100), 6)})
+    is_question, has_digits = (random.random((2, rows)) < 0.4).astype(int)
+    words = ["red lamp", "blue lamp of old", "old"]
+    frame["title"] = [random.choice(words) + " 7" * has_digits[row] + "?" * is_question[row] for row in range(rows)]
+    frame["of_query"] = frame["title"].groupby(frame["query"]).transform("first")
+    frame["label"] = (effect * is_question + random.normal(size=rows) > 0.5).astype(int)
+    kinds = dict.fromkeys(["title", "of_query"], "text")
+    layer, _ = learn_features(data.from_table(frame, query="query", label="label"), kinds=kinds)
+    assert layer.columns[0].numbers == (("punctuation", "questions") if effect else ())
+    assert layer.columns[1].numbers == ()
+    assert layer.columns[0].reason.endswith("; also punctuation, questions") == bool(effect)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.columns.text import words
+from tfr_smooth.columns.text import NUMBERS, Text, words
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 # Default_Ignorable_Code_Point, other than format characters.
@@ -107,6 +107,27 @@ def test_words_of_all_scripts_stay_whole_and_are_the_same_in_each_form_and_case(
 )
 def test_words(text, expected):
     assert words_of([text, "x"]) == [expected, ["x"]]
+
+
+COUNTED = {  # the characters, and those of each class
+    "": [0, 0, 0, 0, 0],
+    "Is it 5 or 12?": [14, 3, 1, 1, 1],
+    "WOW!! (Really？)": [15, 0, 4, 5, 1],
+    "Élan ٣ été": [10, 1, 1, 0, 0],
+    b"A\xff\n7?": [4, 1, 1, 1, 1],  # no UTF-8, which is no character
+}
+
+
+@pytest.mark.parametrize("names", [[*NUMBERS], ["questions", "digits"]])
+def test_numbers_of_texts_follow_the_codes(names):
+    column = Text(name="title", categories=("wow",), length=2, numbers=names)
+    texts = tf.constant([[text if isinstance(text, bytes) else text.encode() for text in COUNTED]] * 2)
+    found = column.features(column.prepare(texts), column.resource())
+    expected = np.log1p(np.array([*COUNTED.values()]))[:, [[*NUMBERS].index(name) for name in names]]
+    assert column.codes == [2, 3] and column.width == found.shape[-1] == 2 + len(names)
+    np.testing.assert_allclose(found[..., 2:], np.stack([expected] * 2), rtol=1e-6)
+    again = Text.from_config(column.get_config())
+    np.testing.assert_array_equal(again.features(again.prepare(texts), again.resource()), found)
 
 
 def test_the_marks_of_two_texts_are_not_mixed():

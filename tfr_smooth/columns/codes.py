@@ -29,16 +29,18 @@ class DistinctValues(NamedTuple):
     Attributes:
       parts: The parts of each different value, such as the words of a text, string [distinct, (parts)].
       places: The different value of each row, [...].
+      texts: The different values, string [distinct].
     """
 
     parts: tf.RaggedTensor
     places: tf.Tensor
+    texts: tf.Tensor
 
     @classmethod
     def of(cls, values: tf.Tensor, split: Callable[[tf.Tensor], tf.RaggedTensor]) -> DistinctValues:
         """Returns the parts of strings [...]."""
         distinct, places = tf.unique(tf.reshape(values, [-1]))
-        return cls(split(distinct), tf.reshape(places, tf.shape(values)))
+        return cls(split(distinct), tf.reshape(places, tf.shape(values)), distinct)
 
 
 class SplitColumn(Column):
@@ -129,12 +131,12 @@ class Coded(SplitColumn):
     @property
     def width(self) -> int:
         """Number of features."""
-        return self.length if self.has_values else 1
+        return self.codes[0]
 
     @property
     def codes(self) -> list[int]:
         """How many codes there are, and the number of different ones."""
-        return [self.width, 2 + (self.buckets or len(self.categories))]
+        return [self.length if self.has_values else 1, 2 + (self.buckets or len(self.categories))]
 
     def resource(self) -> Any:
         """Returns the lookup table; None if values are hashed."""

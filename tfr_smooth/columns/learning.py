@@ -16,7 +16,7 @@ from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_colum
 from tfr_smooth.columns.list_context import learn_ranks, learn_shares
 from tfr_smooth.columns.matches import SOME_WORDS, Match
 from tfr_smooth.columns.number import columns_of_matrix
-from tfr_smooth.columns.statistics import learn_statistics
+from tfr_smooth.columns.statistics import learn_statistics, with_numbers
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.checks import Where, as_arrow, feature
@@ -66,6 +66,7 @@ def learn_features(
         chosen = None if len(rows) == len(table) else rows
         learned, raw = learn_columns(table, chosen, release=lists.release, **options)
         roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
+        learned["columns"] = with_numbers(learned["columns"], raw, training)
         learned["statistics"], matrix = learn_statistics(learned["columns"], raw, training, crosses)
         if learned["statistics"]:
             changed[STATISTICS] = dense_column(matrix)

@@ -1,4 +1,4 @@
-"""Statistics of ids: how the training documents with a value were labeled, and how many there were."""
+"""What columns tell of labels: the mean labels and the numbers of documents of ids, and which numbers of texts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.set import Set, split_sets
+from tfr_smooth.columns.text import NUMBERS, Text, numbers_of
 from tfr_smooth.data.column_values import without
 from tfr_smooth.data.lists import Lists
 
@@ -28,6 +29,9 @@ _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # A statistic must explain this fraction of the labels' variance, by this many standard errors over queries.
 _LEAST_FRACTION, _LEAST_ERRORS = 1e-4, 2.0
 _MOST_VALUES = 100_000
+# A number of texts, which is a feature of its own, must explain more, but by fewer errors. Not tuned.
+_LEAST_FRACTION_OF_NUMBERS = 1e-3
+_TEXTS_AT_ONCE = 2**12
 _JOINT = "\x1f"
 
 
@@ -163,6 +167,41 @@ def learn_statistics(
             matrices.append(learned[1])
         lists.release()
     return kept, np.concatenate(matrices, axis=1) if kept else np.zeros([len(lists.source), 0], np.float32)
+
+
+def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], lists: Lists) -> list[Column]:
+    """Returns the columns, those of text with the numbers that predict labels of later or other queries.
+
+    The slope of a line from the number to the label, both minus their means in the list, is learned from the other
+    parts of the queries, as of `learn_statistics`. A number stays if the squared error is clearly less than without it.
+
+    Args:
+      columns: The columns.
+      raw: Their raw values, of all rows.
+      lists: The training lists.
+    """
+    rows, learned = _Rows.of(lists), list(columns)
+    for place, column in enumerate(columns):
+        if rows is None or not isinstance(column, Text):
+            continue
+        codes, texts = _codes(raw[column.name])
+        numbers = np.zeros([len(texts) + 1, len(NUMBERS)])  # the last row is that of missing texts
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            part = tf.constant(texts[first : first + _TEXTS_AT_ONCE].to_pylist(), tf.string)
+            numbers[first : first + len(part)] = numbers_of(part, [*NUMBERS])
+        values, target = numbers[codes[rows.in_order]], rows.target[rows.in_order]
+        values -= np.repeat(np.add.reduceat(values, rows.starts) / lists.lengths[:, np.newaxis], lists.lengths, axis=0)
+        starts = np.searchsorted(rows.part[rows.in_order], np.arange(rows.parts))
+        products, squares = (np.add.reduceat(values * of, starts) for of in (target[:, np.newaxis], values))
+        slopes = (products.sum(axis=0) - products) / np.maximum(squares.sum(axis=0) - squares, 1e-9)
+        gains = slopes * (2.0 * products - slopes * squares)
+        least = _LEAST_FRACTION_OF_NUMBERS * np.square(target).sum(), np.sqrt(np.square(gains).sum(axis=0))
+        chosen = tuple(np.array([*NUMBERS])[gains.sum(axis=0) > np.maximum(*least)].tolist())
+        if chosen:
+            reason = f"{column.reason}; also {', '.join(chosen)}"
+            learned[place] = dataclasses.replace(column, numbers=chosen, reason=reason)
+        lists.release()
+    return learned
 
 
 def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth.columns.codes import MOST_CODES, Coded
+from tfr_smooth import _arguments
+from tfr_smooth.columns.codes import MOST_CODES, Coded, DistinctValues
 from tfr_smooth.columns.kinds import TrainingValues
 from tfr_smooth.data.reading.checks import Where
 
@@ -22,6 +24,11 @@ _MOST_TEXTS = 2**18  # rows whose words are counted
 _TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
 _COMBINING_CLASS = 21  # the first bit of the canonical combining class; code points are below it
 _IDEOGRAPHS = "([\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff])"
+# What is counted in texts.
+NUMBERS = {
+    **{"length": r"(?s).+", "digits": r"\pN+", "capitals": r"\p{Lu}+"},
+    **{"punctuation": r"\pP+", "questions": "[?？؟]+"},
+}
 _RARE = 5  # rows; fewer than for ids, as the vector of a text is the mean of several; not tuned
 
 
@@ -35,6 +42,8 @@ class Text(Coded):
       categories: The words and pairs of words that have a code of their own.
       length: The most codes of a row, >= 1.
       buckets: The number of codes of hashed words; 0 if they are not hashed.
+      numbers: Which numbers follow the codes, each as ln(1 + n): "length", of all characters, "digits", "capitals",
+        "punctuation" and "questions", of question marks.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -47,10 +56,18 @@ class Text(Coded):
       [[1.0, 2.0, 3.0, 0.0, 0.0]]
     """
 
+    numbers: tuple[str, ...] = ()
+
     kind = "text"
     contains = "text"
     default_for = ("text",)
     accepts = ("text",)
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        numbers = tuple(_arguments.choice("numbers", name, tuple(NUMBERS)) for name in self.numbers)
+        object.__setattr__(self, "numbers", numbers)
 
     @classmethod
     def reason_for(cls, values: TrainingValues) -> str:
@@ -78,6 +95,25 @@ class Text(Coded):
     def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns words and pairs of words."""
         return tf.strings.ngrams(parts, (1, 2))
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return super().width + len(self.numbers)
+
+    def features(self, values: DistinctValues, resource: Any) -> tf.Tensor:
+        """Returns the codes and the numbers."""
+        codes = super().features(values, resource)
+        if not self.numbers:
+            return codes
+        return tf.concat([codes, tf.gather(numbers_of(values.texts, self.numbers), values.places)], axis=-1)
+
+
+def numbers_of(texts: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
+    """Returns numbers of texts [texts] that are features of a `Text`, by their names: float32 [texts, names]."""
+    length = functools.partial(tf.strings.length, unit="UTF8_CHAR")
+    counts = [length(texts) - length(tf.strings.regex_replace(texts, NUMBERS[name], "")) for name in names]
+    return tf.math.log1p(tf.cast(tf.stack(counts, axis=1), tf.float32))
 
 
 def _word_counts(texts: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, int]:
