@@ -63,8 +63,8 @@ class Ranker(FittedRanker):
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
-        `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
-        several words that often have a word of it; () compares nothing.
+        `columns.TableFeatures`. None compares each text that is the same for all documents of a query, also that of the
+        column of queries, with the texts of several words that often have a word of it; () compares nothing.
       list_context: Whether columns that vary within lists have one more feature, numbers and dates the rank within the
         list, ids, categories and sets the share of documents with the same value, so that a score depends on the other
         documents of the query; see `columns.TableFeatures`. With False, documents can be scored alone.
@@ -215,7 +215,8 @@ class Ranker(FittedRanker):
             `clicks.fit_position_based`. The labels are then clicks, 0 or 1, and the queries are sessions: there is one
             list per click, weighted by the inverse propensity, as in `data.one_list_per_click`. Sessions without a
             click are not used. `validation` has clicks if it has this column, else labels.
-          features: The feature columns. None uses all columns without another role.
+          features: The feature columns. None uses all columns without another role, and the column of queries if its
+            text is compared by `matches=None`.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
           validation: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`. None
