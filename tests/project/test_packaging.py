@@ -83,7 +83,7 @@ def test_wheel_declares_every_imported_package(metadata):
     declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}
     assert {other_names.get(name, name.replace("_", "-")) for name in outside} <= declared
     always = {re.match(r"[\w.-]+", need)[0] for need, _, condition in needs if "extra" not in condition}
-    assert always == {"numpy", "protobuf", "pyarrow", "tensorflow", "typing-extensions"}
+    assert always == {"lightgbm", "numpy", "protobuf", "pyarrow", "tensorflow", "typing-extensions"}
 
 
 # The version.

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import data
 from tfr_smooth.columns import codes, column_arrays
 
 QUICK = {
@@ -249,37 +248,16 @@ def test_texts_are_matched_without_being_told(capsys):
     assert off.features_.matches == () and "Matches" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("source", ["table", "lists", "file"])
-def test_queries_that_are_texts_are_compared(source, tmp_path):
-    frame, _ = table("match of texts", queries=30)
-    frame = frame[["search", "title", "label"]]
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    lists = data.from_table(frame, label="label", query="search")
-    given = {"table": frame, "lists": lists, "file": tmp_path / "table.csv"}[source]
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1})
-    ranker.fit(given, **({} if source == "lists" else {"label": "label", "query": "search"}))
-    assert [match.name for match in ranker.features_.matches] == ["search ~ title"]
-    assert ranker.model_.query_columns == ("search",)
-    with pytest.raises(ValueError, match="must have the column 'search'"):
-        ranker.predict(frame[["title"]], qid=frame["search"])
-    continued = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="search", init_model=ranker)
-    assert continued.features_.matches == ranker.features_.matches
-
-
-@pytest.mark.parametrize("options", [{"features": ["title"], "query": "search"}, {"features": ["title"], "qid": True}])
-def test_queries_are_no_features_of_a_selection_or_of_arrays(options):
-    frame, _ = table("match of texts", queries=30)
-    qid = {"qid": frame["search"]} if options.pop("qid", False) else {}
-    chosen = frame[["title", "label"]] if qid else frame
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(chosen, label="label", **qid, **options)
-    assert ranker.features_.matches == () and [column.name for column in ranker.columns_] == ["title"]
-
-
 @pytest.mark.slow
-def test_exports_take_the_text_of_the_query_once(tmp_path):
+def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_path):
     frame, _ = table("match of texts", queries=30)
     frame = frame[["search", "title", "label"]]
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="search")
+    ranker = tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1})
+    ranker.fit(frame, label="label", query="search")
+    hint = "The queries have words of 'title': `features` with 'search' compares them.\n"
+    assert hint in capsys.readouterr().out and ranker.features_.matches == ()
+    ranker.fit(frame, label="label", query="search", features=["search", "title"], query_features=["search"])
+    assert hint not in capsys.readouterr().out and ranker.features_.matches[0].name == "search ~ title"
     rows = frame[frame["search"] == frame["search"][0]]
     exported = ranker.export(tmp_path / "served", warmup=False)
     served = tf.saved_model.load(str(exported)).signatures["serving_default"]

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.list_context import (
@@ -28,11 +29,13 @@ from tfr_smooth.columns.list_context import (
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
 from tfr_smooth.columns.statistics import WIDTH, Statistic
+from tfr_smooth.columns.trees import Trees
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import DENSE, STATISTICS
 
+TREES = "trees"  # stands for a column among the names of features
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch. Not tuned.
 _MOST_BYTES = 1 << 28
 _MOST_PRINTED = 40  # columns
@@ -59,9 +62,9 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
     $$\frac{|\{j: x_j < x\}| - |\{j: x_j > x\}|}{n - 1} \in [-1, 1]$$
 
-    for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1. Last come the
+    for a value x among the n known values of a list; 0 for a missing value, for padding and for n = 1. Then come the
     shares of ids, categories and sets: the fraction of the n - 1 other documents of the list with a value that have the
-    same one; of several values, the mean; 0 in the same cases.
+    same one; of several values, the mean; 0 in the same cases. Last comes the score of the trees.
 
     Args:
       columns: The columns, as from `infer_columns`.
@@ -72,6 +75,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
       list_ranks: Names of columns of numbers, booleans and dates whose rank within the list is a feature.
       list_shares: Names of columns of ids, categories and sets whose share of equal values in the list is a feature.
       statistics: Instances of `Statistic`.
+      trees: Trees whose score is the last feature. They take `tree_inputs` of the other features.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -109,6 +113,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         list_ranks: Sequence[str] = (),
         list_shares: Sequence[str] = (),
         statistics: Sequence[Statistic] = (),
+        trees: Trees | None = None,
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -145,6 +150,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             if absent := set(statistic.columns) - split:
                 raise ValueError(f"`statistics` must be those of columns of ids or sets, got one of {min(absent)!r}.")
             setattr(self, f"_statistic_{place}", statistic.resource())
+        self.trees = _arguments.instance("trees", trees, Trees, optional=True)
         self.built = True
 
     @functools.cached_property
@@ -153,7 +159,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         names = [column.name for column in self.columns for _ in range(column.width)]
         names += [match.name for match in self.matches for _ in range(match.width)]
         names += [statistic.name for statistic in self.statistics for _ in range(WIDTH)]
-        return (*names, *self.list_ranks, *self.list_shares)
+        return (*names, *self.list_ranks, *self.list_shares, *([TREES] if self.trees else []))
 
     def __str__(self) -> str:
         """Returns what was learned: the kinds of the columns, statistics, matches and ranks, one or more lines each."""
@@ -194,6 +200,24 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
         return self._blocks("codes")
 
+    @functools.cached_property
+    def categories(self) -> list[list[int]]:
+        """The features of the columns of categories: the place of the first one, and how many there are."""
+        ends = itertools.accumulate(column.width for column in self.columns)
+        blocks = zip(self.columns, ends, strict=True)
+        return [[end - column.width, column.width] for column, end in blocks if isinstance(column, Category)]
+
+    def tree_inputs(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns what trees take of features [..., num_features]: numbers, and last each category as one code."""
+        blocks = [*self.embeddings, *self._blocks("vector"), *self.categories]
+        others = {first + place for first, length, *_ in blocks for place in range(length)}
+        numbers = [place for place, name in enumerate(self.feature_columns) if place not in others and name != TREES]
+        codes = [
+            features[..., first : first + count] @ np.arange(1.0, 1.0 + count, dtype=np.float32)[:, np.newaxis]
+            for first, count in self.categories
+        ]
+        return tf.concat([tf.gather(features, np.array(numbers, np.int32), axis=-1), *codes], axis=-1)
+
     def without_values(self, names: Sequence[str]) -> TableFeatures:
         """Returns the layer with columns of codes that only tell whether a value is missing.
 
@@ -205,8 +229,12 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         for place, column in enumerate(columns):
             if column.name in names:
                 columns[place] = dataclasses.replace(column, categories=(), buckets=0, reason=column.reason + lost)
-        given: dict[str, Any] = {"encoders": self.encoders, "matches": self.matches, "statistics": self.statistics}
-        return TableFeatures(columns, **given, list_ranks=self.list_ranks, list_shares=self.list_shares)
+        return self.replace(columns=columns)
+
+    def replace(self, **arguments: Any) -> TableFeatures:
+        """Returns a layer with other arguments of the constructor."""
+        names = ("columns", "matches", "encoders", "list_ranks", "list_shares", "statistics", "trees", "stacked")
+        return TableFeatures(**{**{name: getattr(self, name) for name in names}, **arguments})
 
     @property
     def needs_lists(self) -> bool:
@@ -217,7 +245,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors, and the ranks."""
         count = len(self.list_ranks)
-        first = self.num_features - len(self.list_shares) - count
+        first = self.num_features - len(self.list_shares) - bool(self.trees) - count
         return [*self._blocks("vector"), *([[first, count]] if count else [])]
 
     @property
@@ -268,7 +296,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         Returns:
           The numbers [n, columns of numbers], and the values of the other columns by name.
         """
-        numbers, others = raw_rows(lists, rows, self.columns)
+        numbers, others = (lists.column(DENSE)(rows), {}) if self.stacked else raw_rows(lists, rows, self.columns)
         if STATISTICS in lists.roles.features:
             others[STATISTICS] = lists.column(STATISTICS)(rows)
         return numbers, others
@@ -292,8 +320,27 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         all_rows = lists.rows
         for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
             rows = all_rows[places]
-            matrix[rows] = tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths))
+            matrix[rows] = self.features(lists, rows, lengths)
         return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
+
+    def is_prepared(self, lists: Lists) -> bool:
+        """Whether the features of lists are those of the layer."""
+        return lists.is_dense and lists.num_features == self.num_features
+
+    def features(self, lists: Lists, rows: np.ndarray, lengths: Any) -> np.ndarray:
+        """Returns the features of whole lists, which `transform` takes or returned.
+
+        Args:
+          lists: The lists.
+          rows: Their rows in the source, int64 [n].
+          lengths: The number of rows of each list.
+
+        Returns:
+          float32 [n, num_features].
+        """
+        if self.is_prepared(lists):
+            return lists.column(DENSE)(rows)
+        return tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths)).numpy()
 
     def batches(self, lists: Lists, batch_size: int, **options: Any) -> tf.data.Dataset:
         """Returns batches of prepared features.
@@ -307,13 +354,13 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
           The dataset, with the inputs "features" and "mask".
         """
         dataset = lists.batches(batch_size, **options)
-        if lists.is_dense and lists.num_features == self.num_features:
+        if self.is_prepared(lists):
             return dataset
 
         @tf.autograph.experimental.do_not_convert
         def prepare(inputs: dict[str, tf.Tensor], *others: tf.Tensor) -> tuple[Any, ...]:
             mask = inputs["mask"]
-            features = self(inputs[DENSE] if self.stacked else inputs, list_mask=mask)
+            features = self.prepare(inputs[DENSE], inputs, mask) if self.stacked else self(inputs, list_mask=mask)
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
         return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
@@ -372,9 +419,10 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
         for match in self.matches:
             parts.append(match.features(*(values[name] for name in match.columns)))
-        if STATISTICS in others:
-            parts.append(others[STATISTICS])
-        for place, statistic in enumerate([] if STATISTICS in others else self.statistics):
+        learned = others.get(STATISTICS)
+        if learned is not None and self.statistics:
+            parts.append(learned[..., : WIDTH * len(self.statistics)])
+        for place, statistic in enumerate(self.statistics if learned is None else ()):
             of_columns = [values[name] for name in statistic.columns]
             parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
         if self.needs_lists:
@@ -386,7 +434,20 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             parts.append(list_ranks(ordered_values(self.columns, numbers, values, self.list_ranks), mask))
         parts += [list_shares(values[name], mask)[..., tf.newaxis] for name in self.list_shares]
         features, places = tf.concat(parts, axis=-1), self._places
-        return features if np.array_equal(places, np.arange(len(places))) else tf.gather(features, places, axis=-1)
+        if not np.array_equal(places, np.arange(len(places))):
+            features = tf.gather(features, places, axis=-1)
+        if self.trees is None:
+            return features
+        if learned is not None:
+            return tf.concat([features, learned[..., -1:]], axis=-1)
+        return self.with_score(features)
+
+    def with_score(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns features [..., num_features - 1] and the score of the trees; without trees, the features."""
+        if self.trees is None:
+            return features
+        score = self.trees(self.tree_inputs(features))
+        return tf.concat([features, score[..., tf.newaxis]], axis=-1)
 
     @functools.cached_property
     def _places(self) -> np.ndarray:
@@ -398,7 +459,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         for column in self._others:
             places[column.name] = list(itertools.islice(flags, column.width))
         in_order = [place for column in self.columns for place in places[column.name]]
-        return np.array([*in_order, *range(len(in_order), self.num_features)])
+        return np.array([*in_order, *range(len(in_order), self.num_features - bool(self.trees))])
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
         """Returns the vectors [..., length] of texts [...], each computed once; NaN for ""."""

@@ -204,6 +204,13 @@ def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], 
     return learned
 
 
+def mean_labels(lists: Lists) -> np.ndarray:
+    """Returns the weighted mean label of each document; of clicks, divided by their propensity."""
+    weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
+    labels = np.average([lists.values(name) for name in lists.roles.labels], axis=0, weights=weights)
+    return labels if lists.roles.propensity is None else labels / lists.values(lists.roles.propensity)
+
+
 def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:
     """Returns whether all documents of each list have the same text, of the texts of the rows of the source."""
     codes, starts = _codes(values)[0][lists.rows], lists.starts[:-1]
@@ -232,10 +239,7 @@ class _Rows(NamedTuple):
         """Returns the rows of training lists; None if there are not two queries."""
         if len(lists) < 2 or not lists.roles.labels:
             return None
-        weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
-        labels = np.average([lists.values(name) for name in lists.roles.labels], axis=0, weights=weights)
-        if lists.roles.propensity is not None:
-            labels = labels / lists.values(lists.roles.propensity)
+        labels = mean_labels(lists)
         means = np.add.reduceat(labels, lists.starts[:-1]) / lists.lengths
         count, parts, rows = len(lists.source), min(_PARTS, len(lists)), lists.rows
         part, target = np.full(count, parts), np.zeros(count)

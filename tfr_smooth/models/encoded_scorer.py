@@ -43,6 +43,12 @@ class EncodedScorer(FeatureScorer):
         tables, dim = self._config["embeddings"], self._config["embedding_dim"]
         self.embeddings = Embeddings(tables, dim=dim, seed=seed) if tables else None
 
+    def offset(self, inputs: Any, mask: tf.Tensor) -> tf.Tensor | float:
+        """Returns the feature that is added to scores of real documents, float32 [documents, 1]; 0 for none."""
+        place = self._config["offset"]
+        features = inputs["features"] if isinstance(inputs, dict) else inputs
+        return 0.0 if place is None else tf.boolean_mask(features[..., place : place + 1], mask)
+
     @property
     def _blocks(self) -> list[Sequence[int]]:
         """The features that are no numbers to normalize: (first, length, ...) of codes and vectors."""
@@ -128,5 +134,6 @@ ENCODING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "embeddings": lambda name, value: _checked_blocks(name, value, "(first, length, rows)", 3),
     "vectors": lambda name, value: _checked_blocks(name, value, "(first, length)", 2),
     "embedding_dim": functools.partial(_arguments.integer, least=1),
+    "offset": functools.partial(_arguments.integer_or_none, least=0),
     "seed": functools.partial(_arguments.integer_or_none, least=0),
 }

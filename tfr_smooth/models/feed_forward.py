@@ -63,6 +63,9 @@ class FeedForwardScorer(EncodedScorer):
       vectors: The features that are vectors, (first, length): the place of the first number, and the number of them.
         They are not normalized.
       embedding_dim: Length of the vectors of codes, >= 1.
+      offset: The place of a feature that is added to the score, such as the score of another model: the network learns
+        what it lacks. Of several members, every other one has it, so that the mean is good also if the other model is
+        not. None adds nothing.
       output_bias: Whether the output layer has a bias b. Losses that do not change with a shift of the scores, such as
         those with `shift_invariant`, cannot train it: with False, it does not drift by rounding errors.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
@@ -99,6 +102,7 @@ class FeedForwardScorer(EncodedScorer):
         embeddings: Sequence[Sequence[int]] = (),
         vectors: Sequence[Sequence[int]] = (),
         embedding_dim: int = 16,
+        offset: int | None = None,
         output_bias: bool = True,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
@@ -159,6 +163,8 @@ class FeedForwardScorer(EncodedScorer):
         scores = tf.cast(last(outputs), tf.float32)
         if self.additive is not None:
             scores += self.additive(segments) if by_member else self.additive.mean(segments)
+        has_offset = np.arange(self.members) % 2 if self.members > 1 else np.ones(1)
+        scores += self.offset(inputs, mask) * tf.constant(has_offset if by_member else [has_offset.mean()], tf.float32)
         if by_member:
             padding = tf.fill(tf.concat([tf.shape(mask), [self.members]], axis=0), PADDING_SCORE)
             return tf.transpose(tf.tensor_scatter_nd_update(padding, tf.where(mask), scores), [2, 0, 1])

@@ -24,6 +24,7 @@ class NetworkScorer(EncodedScorer):
       embeddings: As for `FeedForwardScorer`.
       vectors: As for `FeedForwardScorer`.
       embedding_dim: As for `FeedForwardScorer`.
+      offset: As for `FeedForwardScorer`.
       seed: Seed of the vectors of codes. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
 
@@ -51,6 +52,7 @@ class NetworkScorer(EncodedScorer):
         embeddings: Sequence[Sequence[int]] = (),
         vectors: Sequence[Sequence[int]] = (),
         embedding_dim: int = 16,
+        offset: int | None = None,
         seed: int | None = None,
         name: str | None = "network_scorer",
     ) -> None:
@@ -73,7 +75,8 @@ class NetworkScorer(EncodedScorer):
         shape = tf.concat([tf.shape(mask), [documents.shape[1]]], axis=0)
         padded = tf.scatter_nd(tf.where(mask), documents, tf.cast(shape, tf.int64))
         padded = tf.ensure_shape(padded, [*mask.shape, documents.shape[1]])
-        return tf.where(mask, self._scores(padded, mask, training), PADDING_SCORE)
+        scores = tf.boolean_mask(self._scores(padded, mask, training), mask)[:, tf.newaxis] + self.offset(inputs, mask)
+        return tf.tensor_scatter_nd_update(tf.fill(tf.shape(mask), PADDING_SCORE), tf.where(mask), scores[:, 0])
 
     def _scores(self, padded: tf.Tensor, mask: tf.Tensor, training: bool | None) -> tf.Tensor:
         known = {"mask": mask, "training": training}

@@ -104,6 +104,7 @@ class TrainingPlan:
         """Returns a new scorer of the features of a layer, with its weights."""
         network = self._params["network"]
         blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
+        blocks["offset"] = layer.num_features - 1 if layer.trees else None
         scorer: EncodedScorer
         if network is None:
             output_bias = not getattr(self.loss_of_one_label, "shift_invariant", False)

@@ -58,13 +58,16 @@ class Ranker(FittedRanker):
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
         train on. 0 trains on all queries.
+      trees: Whether LightGBM's trees score the documents first, from the prepared features. The network gets their
+        score as a feature and adds to it what they lack. Or parameters of LightGBM in place of the default ones, such
+        as {"num_leaves": 15}, at most 63.
       kinds: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
-        `columns.TableFeatures`. None compares each text that is the same for all documents of a query, also that of the
-        column of queries, with the texts of several words that often have a word of it; () compares nothing.
+        `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
+        several words that often have a word of it; () compares nothing.
       list_context: Whether columns that vary within lists have one more feature, numbers and dates the rank within the
         list, ids, categories and sets the share of documents with the same value, so that a score depends on the other
         documents of the query; see `columns.TableFeatures`. With False, documents can be scored alone.
@@ -125,6 +128,7 @@ class Ranker(FittedRanker):
         select_by: str = "ndcg",
         patience: int | None = None,
         validation_fraction: float = 0.0,
+        trees: bool | Mapping[str, Any] = True,
         kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         list_context: bool = True,
@@ -148,6 +152,8 @@ class Ranker(FittedRanker):
         _arguments.choice("schedule", p["schedule"], ("cosine", "constant"))
         if p["kinds"] is not None:
             _arguments.instance("kinds", p["kinds"], Mapping)
+        if not isinstance(p["trees"], Mapping):
+            _arguments.boolean("trees", p["trees"])
         _arguments.instance("network", p["network"], tf.keras.layers.Layer, optional=True)
         self._plan = TrainingPlan(p, self._loss_options)
         # No scorer: its dropout creates variables, and clusters must be configured before.
@@ -215,8 +221,7 @@ class Ranker(FittedRanker):
             `clicks.fit_position_based`. The labels are then clicks, 0 or 1, and the queries are sessions: there is one
             list per click, weighted by the inverse propensity, as in `data.one_list_per_click`. Sessions without a
             click are not used. `validation` has clicks if it has this column, else labels.
-          features: The feature columns. None uses all columns without another role, and the column of queries if its
-            text is compared by `matches=None`.
+          features: The feature columns. None uses all columns without another role.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
           validation: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`. None

@@ -19,6 +19,7 @@ from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.statistics import is_constant
+from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data import Lists
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
@@ -57,7 +58,6 @@ class RankerTraining:
 
     Attributes:
       documents: All lists.
-      matches: The pairs of columns to compare.
       schema: The roles of the columns.
       queries: The indices of the training queries.
       held_out: The indices of the held-out queries, or None.
@@ -75,7 +75,6 @@ class RankerTraining:
     options: Mapping[str, Any]
 
     documents: Lists = dataclasses.field(init=False)
-    matches: Sequence[Sequence[str]] = dataclasses.field(init=False)
     schema: Schema = dataclasses.field(init=False)
     queries: np.ndarray = dataclasses.field(init=False)
     held_out: np.ndarray | None = dataclasses.field(init=False)
@@ -104,32 +103,20 @@ class RankerTraining:
             if len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
             self.queries, self.held_out = documents.split_queries(fraction, seed=p["seed"])
-        may_choose = validation is None and self.held_out is None and first is None and p["select_by"] != "last"
-        found = hold_out(documents, p["seed"]) if may_choose and p["epochs"] is None else None
-        self.chooses_epochs, count = found is not None, len(self.queries)
-        self.queries, self.held_out = found or (self.queries, self.held_out)
         if first is None:
-            has_name = isinstance(X, Lists) or names["query"] is not None
-            query_features = [*query_features, *self._find_matches(may_add=has_name and features is None)]
-            self.schema = Schema.of(self.documents, None if isinstance(X, Lists) else names, query_features)
+            self.schema = Schema.of(documents, None if isinstance(X, Lists) else names, query_features)
         else:
             self.schema = first._schema
-        self.plan = self.plan.of_data(self.schema.label_weights, count)
-
-    def _find_matches(self, may_add: bool) -> list[str]:
-        """Finds the columns to compare unless they are given; returns the column of queries if it becomes a feature."""
-        self.matches, lists, added = self.params["matches"] or (), self.documents, []
-        if self.params["matches"] is None:
-            roles, pairs = lists.roles, text_pairs(lists.take(self.queries), self.params["kinds"] or {})
-            if may_add and (added := [*{query for query, _ in pairs} - {*roles.features}]):
-                self.documents = lists.replace(dataclasses.replace(roles, features=(*roles.features, *added)))
-            self.matches = [pair for pair in pairs if pair[0] in self.documents.roles.features]
-        return added
+        self.plan = self.plan.of_data(self.schema.label_weights, len(self.queries))
+        may_choose = validation is None and self.held_out is None and first is None and p["select_by"] != "last"
+        found = hold_out(documents, p["seed"]) if may_choose and p["epochs"] is None else None
+        self.chooses_epochs = found is not None
+        self.queries, self.held_out = found or (self.queries, self.held_out)
 
     def learn(self) -> None:
         """Learns the columns from the training queries, or takes those of `init_model`, and prepares the features."""
         if self.init_model is None:
-            raw = self._learn(self.queries)
+            raw = self._learn(self.queries, verbose=self.params["verbose"])
             warn_of_columns(self.layer, raw)
         else:
             self.layer = self.init_model.features_
@@ -140,15 +127,28 @@ class RankerTraining:
         if self.params["verbose"] and (told := str(self.layer)):
             print(told, flush=True)
 
-    def _learn(self, queries: np.ndarray) -> Lists:
+    def _learn(self, queries: np.ndarray, verbose: bool = False) -> Lists:
         """Learns the columns from queries, and returns all lists with their raw values."""
         p, documents = self.params, self.documents
         options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
-        layer, raw = learn_features(documents, queries, matches=self.matches, crosses=p["crosses"] or (), **options)
+        matches = p["matches"]
+        if matches is None:
+            pairs = text_pairs(documents.take(queries), p["kinds"] or {})
+            matches = [pair for pair in pairs if pair[0] in documents.roles.features]
+            uncompared = [pair for pair in pairs if pair not in matches]
+            if uncompared and verbose:
+                texts = ", ".join(repr(document) for _, document in uncompared)
+                query = uncompared[0][0]
+                print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
+        layer, raw = learn_features(documents, queries, matches=matches, crosses=p["crosses"] or (), **options)
         prepared = layer.transform(raw)
         if useless := columns_without_use(p, self.plan, layer, *(lists.take(queries) for lists in (raw, prepared))):
             layer = layer.without_values(useless)
             prepared = layer.transform(raw)
+        if p["trees"]:
+            gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
+            given = {} if p["trees"] is True else p["trees"]
+            layer, prepared = learn_trees(layer, prepared, queries, gain=gain, given=given, seed=p["seed"])
         self.layer, self.prepared = layer, prepared
         return raw
 

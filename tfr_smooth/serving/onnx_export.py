@@ -19,7 +19,7 @@ from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.servable import RankerInputs, make_servable
 from tfr_smooth.serving.versions import quiet
 
-_OPSET = 17
+_OPSET = 18  # the first with bitwise operations
 _INNER = "model/"  # starts the names of tensors, which are then none of columns
 
 
@@ -113,8 +113,10 @@ class _LookedUp(TableFeatures):
     """The layer of columns of which some are features of texts, which it returns in the order of another layer."""
 
     def __init__(self, layer: TableFeatures, columns: Sequence[Column]) -> None:
-        super().__init__(columns, matches=layer.matches, list_ranks=layer.list_ranks, stacked=layer.stacked)
-        names, wanted = self.feature_columns, layer.feature_columns
+        given: dict[str, Any] = {"matches": layer.matches, "list_ranks": layer.list_ranks, "trees": layer.trees}
+        super().__init__(columns, **given, stacked=layer.stacked)
+        self.tree_inputs = layer.tree_inputs  # type: ignore[method-assign]
+        names, wanted = (each.feature_columns[: len(self._places)] for each in (self, layer))
         # Stable: the features of a column, with its statistic, keep their order.
         in_order = np.argsort(names, kind="stable")[np.argsort(np.argsort(wanted, kind="stable"), kind="stable")]
         self._places, self._shared = self._places[in_order], layer.list_shares

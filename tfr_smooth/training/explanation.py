@@ -99,12 +99,15 @@ def explain(
     lists = lists.take(np.unique(lists.query_of_document[np.isin(lists.rows, rows)]))
     chosen, compiled = np.flatnonzero(np.isin(lists.rows, rows)), compiled_scorer(scorer)
 
+    names = layer.feature_columns[: layer.num_features - bool(layer.trees)]
+
     def score(features: np.ndarray) -> np.ndarray:
-        return compiled({"features": tf.constant(features)[tf.newaxis]})[0].numpy().astype(np.float64)
+        given = layer.with_score(tf.constant(features)[tf.newaxis])  # of the trees, which take features of all columns
+        return compiled({"features": given})[0].numpy().astype(np.float64)
 
     def prepared(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
         batches = layer.batches(layer.transform(lists), _LISTS_AT_ONCE)
-        parts = [tf.boolean_mask(inputs["features"], inputs["mask"]).numpy() for inputs, *_ in batches]
+        parts = [tf.boolean_mask(inputs["features"], inputs["mask"])[:, : len(names)].numpy() for inputs, *_ in batches]
         return np.concatenate(parts), np.concatenate(list(map(score, parts)))
 
     features, scores = prepared(lists)
@@ -116,7 +119,6 @@ def explain(
         features, scores = np.concatenate([features, others]), np.concatenate([scores, of_others])
         parts = [(chosen, lists.documents, len(scores))]
     groups = [(documents, start + representatives(scores[start:end], samples)) for documents, start, end in parts]
-    names = layer.feature_columns
     values = [shapley_values(score, features, names, group, samples, seed) for group in groups]
     means = [np.full(len(documents), scores[others].mean()) for documents, others in groups]
     raw = lists.to_pandas().iloc[chosen][[column.name for column in layer.columns]].to_dict("list")

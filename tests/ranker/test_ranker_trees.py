@@ -1,0 +1,130 @@
+"""Trees in `Ranker`: what training documents know, and the doors through which the model goes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import columns, data, serving
+from tfr_smooth.columns import features
+from tfr_smooth.columns.tree_learning import learn_trees
+
+QUICK = {"members": 2, "hidden": [4], "epochs": 1, "verbose": False}
+ROLES = {"label": "label", "query": "query"}
+
+
+def table(queries=120, length=8, seed=0):
+    """Steps of numbers and a category decide, and there is a missing value."""
+    random = np.random.default_rng(seed)
+    rows = queries * length
+    frame = pd.DataFrame(random.normal(size=[rows, 3]), columns=["size", "age", "price"])
+    frame["color"] = random.choice(["red", "green", "blue", "black"], rows)
+    score = (frame["size"] > 0.5) * 2.0 + frame["color"].isin(["red", "black"]) - (frame["age"] < -0.3)
+    frame["label"] = np.digitize(score + 0.1 * random.normal(size=rows), [0.5, 1.5, 2.5])
+    frame["query"] = np.repeat(np.arange(queries), length)
+    frame.loc[random.random(rows) < 0.1, "price"] = np.nan
+    return frame
+
+
+FRAME, NEW = table(), table(10, seed=1)
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
+
+
+def test_trees_find_steps_before_the_network_does(ranker):
+    alone = tfr_smooth.Ranker(**QUICK, trees=False).fit(FRAME, **ROLES)
+    assert ranker.features_.trees is not None and alone.features_.trees is None
+    assert ranker.evaluate(NEW)["ndcg"].mean > 0.95 > 0.9 > alone.evaluate(NEW)["ndcg"].mean
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, monkeypatch):
+    random = np.random.default_rng(0)
+    x, labels = random.normal(size=[4000, 5]), random.integers(0, 2, 4000)
+    x[:, 0] += np.repeat(random.normal(size=400), 10)
+    lists = data.from_arrays(x.astype(np.float32), labels, np.repeat(np.arange(400), 10))
+    layer = columns.TableFeatures([columns.Number(name=str(place)) for place in range(1, 6)], stacked=True)
+    if not prepared:
+        monkeypatch.setattr(features, "_MOST_BYTES", 0)
+        layer = layer.replace(list_ranks=["1"])
+    given = {"early_stopping_round": 0, "num_boost_round": 30, "min_data_in_leaf": 2}
+    monkeypatch.setattr("tfr_smooth.columns.tree_learning.slope", lambda *_: 1.0)  # labels of chance have no slope
+    learned, scored = learn_trees(
+        layer, layer.transform(lists), np.arange(300), gain="exponential", given=given, seed=0
+    )
+    batch = next(iter(learned.batches(scored, 400)))[0]["features"]
+    scores = tf.reshape(batch[..., -1], [-1]).numpy()
+    within = np.corrcoef(scores[:3000], labels[:3000])[0, 1]
+    assert abs(within) < 0.06  # the standard error is 0.02; of a score that knows the labels, it is 0.9
+    known = learned.trees(learned.tree_inputs(batch)).numpy().ravel()
+    assert np.corrcoef(known[:3000], labels[:3000])[0, 1] > 0.3
+    np.testing.assert_allclose(scores[3000:], known[3000:], rtol=1e-5, atol=1e-5)  # other documents: the mean
+
+
+def test_features_that_are_prepared_for_each_batch_train_the_same_model(ranker, monkeypatch):
+    monkeypatch.setattr(features, "_MOST_BYTES", 0)
+    again = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
+    np.testing.assert_allclose(again.predict(NEW), ranker.predict(NEW), rtol=1e-5, atol=1e-5)
+
+
+def test_files_and_exports_have_the_trees(ranker, tmp_path):
+    expected = ranker.predict(NEW)
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(NEW), expected)
+    ranker.export(tmp_path / "export")
+    np.testing.assert_allclose(
+        serving.load(tmp_path / "export").score(NEW, qid=NEW["query"]), expected, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_an_onnx_file_has_the_trees(ranker, tmp_path):
+    session = pytest.importorskip("onnxruntime").InferenceSession(ranker.export(tmp_path / "r.onnx", format="onnx"))
+    rows = NEW[NEW["query"] == 0]
+    inputs = {name: rows[name].to_numpy(np.float32)[np.newaxis] for name in ("size", "age", "price")}
+    inputs |= {"color": rows["color"].to_numpy()[np.newaxis], "mask": np.ones([1, len(rows)], bool)}
+    np.testing.assert_allclose(
+        session.run(["scores"], inputs)[0][0], ranker.predict(NEW)[: len(rows)], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_contributions_with_trees_sum_to_the_score(ranker):
+    explained = ranker.explain(NEW[NEW["query"] < 2], samples=4)
+    assert set(explained.columns) == {"size", "age", "price", "color"}
+    totals = explained.contributions.sum(axis=1) + explained.background_scores
+    np.testing.assert_allclose(totals, explained.scores, rtol=1e-5, atol=1e-5)
+    shares = dict(zip(explained.columns, np.abs(explained.contributions).mean(axis=0), strict=True))
+    assert min(shares["size"], shares["color"]) > 5 * shares["price"]
+
+
+def test_parameters_of_lightgbm(ranker):
+    given = {"num_leaves": 4, "num_boost_round": 3, "early_stopping_round": 0}
+    small = tfr_smooth.Ranker(**QUICK, trees=given).fit(FRAME, **ROLES).features_.trees
+    assert [model.count("num_leaves=4\n") for model in small.models] == [3, 3, 3]
+    with pytest.raises(ValueError, match="`trees` must be"):
+        tfr_smooth.Ranker(trees="lightgbm")
+
+
+def test_few_queries_have_no_trees():
+    assert tfr_smooth.Ranker(**QUICK).fit(FRAME[FRAME["query"] < 5], **ROLES).features_.trees is None
+
+
+@pytest.mark.parametrize("kind", ["several labels", "clicks", "floats", "high"])
+def test_all_labels_have_trees(kind):
+    frame, roles = (
+        FRAME.assign(other=FRAME["label"] > 1, probability=0.5 + 0.01 * (np.arange(len(FRAME)) % 8)),
+        dict(ROLES),
+    )
+    if kind == "several labels":
+        roles["label"] = {"label": 1.0, "other": 0.5}
+    elif kind == "clicks":
+        frame["label"], roles["propensity"] = (frame["label"] > 2).astype(int), "probability"
+    else:
+        frame["label"] *= 0.37 if kind == "floats" else 20
+    ranker = tfr_smooth.Ranker(**QUICK, loss="approx_ndcg", gain="linear").fit(
+        frame.drop(columns="other" if kind != "several labels" else []), **roles
+    )
+    assert ranker.features_.trees is not None
