@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import columns
+from tfr_smooth.columns import Trees
 from tfr_smooth.columns.tree_learning import slope
-from tfr_smooth.columns.trees import Trees
 from tfr_smooth.data import from_arrays
 
 ROWS = 1500

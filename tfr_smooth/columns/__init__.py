@@ -13,6 +13,7 @@ from tfr_smooth.columns.number import Boolean, Number
 from tfr_smooth.columns.set import Set
 from tfr_smooth.columns.statistics import Statistic
 from tfr_smooth.columns.text import Text
+from tfr_smooth.columns.trees import Trees
 from tfr_smooth.columns.vector import Encoded, Vector
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Statistic",
     "TableFeatures",
     "Text",
+    "Trees",
     "Vector",
     "column_arrays",
     "infer_columns",

@@ -174,6 +174,8 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             lines.append(f"List ranks: {listed(self.list_ranks)}")
         if self.list_shares:
             lines.append(f"List shares: {listed(self.list_shares)}")
+        if self.trees:
+            lines.append(str(self.trees))
         return "\n".join(lines)
 
     @property

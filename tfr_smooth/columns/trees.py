@@ -44,7 +44,7 @@ class Trees(_serialization.Configurable):
     Example:
       >>> import lightgbm
       >>> import numpy as np
-      >>> from tfr_smooth.columns.trees import Trees
+      >>> from tfr_smooth.columns import Trees
       >>> x = np.random.default_rng(0).normal(size=(100, 2)).astype(np.float32)
       >>> booster = lightgbm.train({"verbosity": -1}, lightgbm.Dataset(x, x[:, 0]), num_boost_round=5)
       >>> trees = Trees(models=[booster.model_to_string()])
@@ -85,6 +85,11 @@ class Trees(_serialization.Configurable):
         features = tf.convert_to_tensor(features, tf.float32)
         rows = tf.reshape(features, [-1, tf.shape(features)[-1]])
         return tf.reshape(self.weight * self._sum(rows) + self.bias, tf.shape(features)[:-1])
+
+    def __str__(self) -> str:
+        """Returns how many trees of how many features there are."""
+        count, models = len(self._tables.values), len(self.models)
+        return f"Trees: {count} of {models} models, on {len(self.features)} features"
 
     @functools.cached_property
     def features(self) -> list[int]:

@@ -41,7 +41,7 @@ class Ranker(FittedRanker):
         many as 2,000 steps need, but at least 5. Without validation queries and an `init_model`, the data then choose
         the number: a fifth of the queries, but at most 500, are held out, and an earlier epoch than the last one is
         used only if it is better on these by more than two standard errors. A second training for this number of epochs
-        has all queries, unless the first had 95% of them.
+        has all queries, unless the first had 90% of them.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
       softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
@@ -144,6 +144,7 @@ class Ranker(FittedRanker):
         if p["select_by"] not in ("smooth", "last", "ndcg"):
             metrics.of_trec_eval(p["select_by"], argument="select_by")
         _arguments.integer_or_none("epochs", p["epochs"], least=1)
+        _arguments.boolean("list_context", p["list_context"])
         for name in ("members", "max_categories"):
             _arguments.integer(name, p[name], least=1)
         _arguments.real("weight_decay", p["weight_decay"], least=0.0)

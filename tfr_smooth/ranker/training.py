@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # tuned: so many queries have a small standard error, and the second training has the others, too.
 _FRACTION, _MOST, _LEAST = 0.2, 500, 30
 _VALIDATED = 1 << 12  # documents that are scored at once in validation, unless the batches have more; not tuned
-_ENOUGH = 0.95  # of the queries: a training with so many is not repeated with all of them
+_ENOUGH = 0.9  # of the queries: a training with so many is not repeated with all of them; not tuned
 # The training that tells which columns are of no use: one query in this number is held out, at least and at most so
 # many queries, and one epoch is trained for this number of those of the ranker. Not tuned: limits of time.
 _ONE_IN = 5
@@ -62,6 +62,7 @@ class RankerTraining:
       queries: The indices of the training queries.
       held_out: The indices of the held-out queries, or None.
       chooses_epochs: Whether these choose the number of epochs.
+      useless: The columns whose values rank other queries no better, which the first training finds for both.
       layer: What was learned of the columns.
       prepared: All lists, with their features.
       valid: The validation lists with their features, or None.
@@ -79,6 +80,7 @@ class RankerTraining:
     queries: np.ndarray = dataclasses.field(init=False)
     held_out: np.ndarray | None = dataclasses.field(init=False)
     chooses_epochs: bool = dataclasses.field(init=False)
+    useless: list[str] | None = dataclasses.field(init=False, default=None)
     layer: TableFeatures = dataclasses.field(init=False)
     prepared: Lists = dataclasses.field(init=False)
     valid: Lists | None = dataclasses.field(init=False)
@@ -142,8 +144,11 @@ class RankerTraining:
                 print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
         layer, raw = learn_features(documents, queries, matches=matches, crosses=p["crosses"] or (), **options)
         prepared = layer.transform(raw)
-        if useless := columns_without_use(p, self.plan, layer, *(lists.take(queries) for lists in (raw, prepared))):
-            layer = layer.without_values(useless)
+        if self.useless is None:
+            training = [lists.take(queries) for lists in (raw, prepared)]
+            self.useless = columns_without_use(p, self.plan, layer, *training)
+        if self.useless:
+            layer = layer.without_values(self.useless)
             prepared = layer.transform(raw)
         if p["trees"]:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
