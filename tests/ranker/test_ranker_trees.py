@@ -51,7 +51,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     if not prepared:
         monkeypatch.setattr(features, "_MOST_BYTES", 0)
         layer = layer.replace(list_ranks=["1"])
-    given = {"early_stopping_round": 0, "num_boost_round": 30, "min_data_in_leaf": 2}
+    given = {"early_stopping_round": 0, "num_iterations": 30, "min_data_in_leaf": 2}
     monkeypatch.setattr("tfr_smooth.columns.tree_learning.slope", lambda *_: 1.0)  # labels of chance have no slope
     learned, scored = learn_trees(
         layer, layer.transform(lists), np.arange(300), gain="exponential", given=given, seed=0
@@ -101,7 +101,7 @@ def test_contributions_with_trees_sum_to_the_score(ranker):
 
 
 def test_parameters_of_lightgbm(ranker):
-    given = {"num_leaves": 4, "num_boost_round": 3, "early_stopping_round": 0}
+    given = {"num_leaves": 4, "num_iterations": 3, "early_stopping_round": 0}
     small = tfr_smooth.Ranker(**QUICK, trees=given).fit(FRAME, **ROLES).features_.trees
     assert [model.count("num_leaves=4\n") for model in small.models] == [3, 3, 3]
     with pytest.raises(ValueError, match="`trees` must be"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from tfr_smooth.data.roles import DENSE, STATISTICS
 
 _PARTS = 3  # of the training queries
 _MOST_GRADE = 30  # the highest label whose gain is exponential
-_MOST_BYTES = 1 << 28  # of the features that LightGBM gets; not tuned
-_ROWS_AT_ONCE = 1 << 12  # not tuned
+# Not tuned.
+_MOST_BYTES = 1 << 28  # of the features that LightGBM gets
+_ROWS_AT_ONCE = 1 << 12
 _FOR_THREADS = 10_000_000  # numbers; with fewer, threads of LightGBM mostly wait for each other
 _PARAMETERS = {
     "objective": "lambdarank",
     "metric": "ndcg",
     "eval_at": [10],
-    "num_boost_round": 100,
+    "num_iterations": 100,
     "early_stopping_round": 20,
     "verbosity": -1,
     "deterministic": True,
@@ -55,51 +56,67 @@ def learn_trees(
 
     Time O(rows * features * trees). LightGBM gets at most 256 MB of features, of evenly spaced queries.
     """
-    import lightgbm  # which takes a second
-
-    queries = queries[:: math.ceil(4 * lists.take(queries).documents * layer.num_features / _MOST_BYTES) or 1]
-    training = lists.take(queries)
+    size = 4 * lists.take(queries).documents * layer.num_features
+    training = lists.take(queries[:: math.ceil(size / _MOST_BYTES)])
     if len(training) < 2 * _PARTS:
         return layer, lists
-    x, labels = (
-        layer.tree_inputs(layer.features(training, training.rows, training.lengths)).numpy(),
-        mean_labels(training),
-    )
-    levels, grades = np.unique(labels, return_inverse=True)
-    is_graded = gain == "exponential" and levels[-1] <= _MOST_GRADE and (levels == np.round(levels)).all()
-    parameters: dict[str, Any] = {
-        **_PARAMETERS,
-        "seed": seed,
-        "label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(),
-    }
-    if x.size < _FOR_THREADS:
-        parameters["num_threads"] = 1
-    parameters.update(given)
-    options: dict[str, Any] = {"group": training.lengths, "weight": None}
-    if training.roles.weight is not None:
-        options["weight"] = training.values(training.roles.weight)
+    labels = mean_labels(training)
+    is_graded = gain == "exponential" and labels.max() <= _MOST_GRADE and (labels == np.round(labels)).all()
+    x = layer.tree_inputs(layer.features(training, training.rows, training.lengths)).numpy()
     categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
-    data = lightgbm.Dataset(x, grades, categorical_feature=categories, params=parameters, **options)
-    part = np.repeat(np.arange(len(training)) * _PARTS // len(training), training.lengths)
-    folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(_PARTS)]
-    cv: Any = lightgbm.cv(parameters, data, folds=folds, return_cvbooster=True)["cvbooster"]
-    best, threads = max(cv.best_iteration, 0) or None, parameters.get("num_threads", 0)
-    scores, means = np.zeros(len(x)), []
-    for (_, held), booster in zip(folds, cv.boosters, strict=True):
-        values = booster.predict(x[held], num_iteration=best, num_threads=threads)
-        scores[held] = values - values.mean()
-        means.append(values.mean())
-    weight = slope(scores, labels, training)
-    models = [booster.model_to_string(num_iteration=best) for booster in cv.boosters]
-    trees = Trees(models=models, weight=weight, bias=float(-weight * np.mean(means)))
+    fitted = _Fitted.of(
+        x, labels, training, {"seed": seed, **given}, "exponential" if is_graded else "linear", categories
+    )
+    weight = slope(fitted.scores, labels, training)
+    trees = Trees(models=fitted.models, weight=weight, bias=-weight * float(np.mean(fitted.means)))
     if not trees.features or not weight:
         return layer, lists
     column = np.zeros([len(lists.source), 1], np.float32)
     for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=True):
         rows = lists.rows[places]
         column[rows, 0] = trees(layer.tree_inputs(layer.features(lists, rows, lengths)))
-    column[training.rows, 0] = weight * scores
-    return layer.replace(trees=trees), _with_scores(lists, DENSE if layer.is_prepared(lists) else STATISTICS, column)
+    column[training.rows, 0] = weight * fitted.scores
+    with_scores = _with_scores(lists, DENSE if layer.is_prepared(lists) else STATISTICS, column)
+    return layer.replace(trees=trees), with_scores
+
+
+class _Fitted(NamedTuple):
+    """Models of LightGBM, each of all parts of the queries but one.
+
+    Attributes:
+      models: Their texts.
+      scores: The scores of the documents by the model of the other parts, minus their mean in the part.
+      means: These means.
+    """
+
+    models: list[str]
+    scores: np.ndarray
+    means: list[float]
+
+    @classmethod
+    def of(
+        cls, x: np.ndarray, labels: np.ndarray, lists: Lists, given: Any, gain: str, categories: Sequence[int]
+    ) -> _Fitted:
+        """Trains the models; the number of trees is the best one for the parts that each has not seen."""
+        import lightgbm
+
+        levels, grades = np.unique(labels, return_inverse=True)
+        label_gain = 2.0**levels - 1.0 if gain == "exponential" else levels
+        parameters = {**_PARAMETERS, "label_gain": label_gain.tolist()}
+        threads = 1 if x.size < _FOR_THREADS else 0
+        parameters.update({"num_threads": threads, **given})
+        weight = None if lists.roles.weight is None else lists.values(lists.roles.weight)
+        options: dict[str, Any] = {"group": lists.lengths, "weight": weight, "categorical_feature": categories}
+        data = lightgbm.Dataset(x, grades, params=parameters, **options)
+        part = lists.query_of_document * _PARTS // len(lists)
+        folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(_PARTS)]
+        cv: Any = lightgbm.cv(parameters, data, folds=folds, return_cvbooster=True)["cvbooster"]
+        best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
+        for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
+            values = booster.predict(x[rows], num_iteration=best, num_threads=threads)
+            means.append(float(values.mean()))
+            scores[rows] = values - means[-1]
+        return cls([booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means)
 
 
 def _with_scores(lists: Lists, name: str, column: np.ndarray) -> Lists:

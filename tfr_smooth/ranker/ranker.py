@@ -59,7 +59,7 @@ class Ranker(FittedRanker):
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
         train on. 0 trains on all queries.
       trees: Whether LightGBM's trees score the documents first, from the prepared features. The network gets their
-        score as a feature and adds to it what they lack. Or parameters of LightGBM in place of the default ones, such
+        score as a feature and adds to it what they lack. Or parameters of LightGBM, by their main names, such
         as {"num_leaves": 15}, at most 63.
       kinds: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
