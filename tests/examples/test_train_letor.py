@@ -46,10 +46,10 @@ def test_progress_is_printed_and_all_output_files_are_written(finished):
     output, printed = finished
     lines = printed.splitlines()
     assert lines[0].startswith(" train: 60 queries") and lines[2].startswith("  test: 20 queries")
-    assert lines[3].startswith("List ranks: [")
-    assert lines[4:12:2] == [f"Epoch {epoch}/4" for epoch in range(1, 5)]
-    assert all(" - loss: 0." in line and " - val_smoothi_ndcg: 0." in line for line in lines[5:12:2])
-    assert " is used: ndcg 0." in lines[12] and "test: ndcg 0." in lines[14]
+    assert lines[3].startswith("List ranks: [") and lines[4].startswith("Trees: ")
+    assert lines[5:13:2] == [f"Epoch {epoch}/4" for epoch in range(1, 5)]
+    assert all(" - loss: 0." in line and " - val_smoothi_ndcg: 0." in line for line in lines[6:13:2])
+    assert " is used: ndcg 0." in lines[13] and "test: ndcg 0." in lines[15]
     expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
     assert sorted(path.name for path in output.iterdir()) == expected
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -263,7 +263,7 @@ def test_the_names_in_a_keras_file_are_stable(tmp_path):
     assert config["build_config"] == {"num_features": 5}
     arguments = {"hidden": [8], "normalization": "standardize", "batch_norm": True, "batch_norm_momentum": 0.9}
     arguments |= {"dropout": 0.0, "members": 1, "embeddings": [], "vectors": [], "embedding_dim": 16, "seed": None}
-    arguments["output_bias"] = True
+    arguments |= {"output_bias": True, "offset": None}
     assert config["config"] == {**arguments, "name": "mine"}
     weights = {"batch_normalization": 4, "batch_normalization_1": 4, "dense": 2, "dense_1": 2}
     folder, normalizer = ("layers", "layers/standardize") if _keras.IS_KERAS_3 else ("tower", "normalizer")

@@ -108,6 +108,22 @@ def test_parameters_of_lightgbm(ranker):
         tfr_smooth.Ranker(trees="lightgbm")
 
 
+def test_documents_of_weight_0_change_no_tree():
+    random = np.random.default_rng(0)
+    marked = random.random(len(FRAME)) < 0.2
+    frame = FRAME.drop(columns=["color", "price"]).assign(weight=np.where(marked, 0.0, 1.0))
+    frame["label"] = frame["label"].mask(marked, 3)
+    ranker = tfr_smooth.Ranker(**QUICK, list_context=False)
+    with_them = ranker.fit(frame, **ROLES, weight="weight").features_.trees
+    assert with_them == ranker.fit(frame[~marked], **ROLES, weight="weight").features_.trees
+
+
+@pytest.mark.parametrize("loss", ["mean_squared", "smoothi_ndcg"])
+def test_losses_that_compare_scores_with_labels_do_not_start_from_the_trees(loss):
+    ranker = tfr_smooth.Ranker(**QUICK, loss=loss).fit(FRAME, **ROLES)
+    assert (ranker._scorer.get_config()["offset"] is None) == (loss == "mean_squared")
+
+
 def test_few_queries_have_no_trees():
     assert tfr_smooth.Ranker(**QUICK).fit(FRAME[FRAME["query"] < 5], **ROLES).features_.trees is None
 

@@ -75,7 +75,7 @@ NAMES += ("mean_squared", "sigmoid_cross_entropy", "yeti_logistic")
 @quick_or_slow(NAMES, quick=["mean_squared"])
 @pytest.mark.parametrize("softmax_epochs", [2 / 3, pytest.param(0, marks=pytest.mark.slow)])
 def test_documents_of_weight_0_with_wrong_labels_do_no_harm(name, softmax_epochs):
-    options = {"members": 1, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "verbose": False}
+    options = {"members": 1, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "trees": False, "verbose": False}
     ranker = tfr_smooth.Ranker(loss=name, softmax_epochs=softmax_epochs, **options)
     ranker.fit(noisy(wrong=3.0), label="label", query="query", weight="weight")
     assert ranker.score(noisy(seed=1).drop(columns="weight")) > 0.79  # .816 without these documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,24 +58,32 @@ def learn_trees(
     """
     size = 4 * lists.take(queries).documents * layer.num_features
     training = lists.take(queries[:: math.ceil(size / _MOST_BYTES)])
-    if len(training) < 2 * _PARTS:
-        return layer, lists
-    labels = mean_labels(training)
-    is_graded = gain == "exponential" and labels.max() <= _MOST_GRADE and (labels == np.round(labels)).all()
     x = layer.tree_inputs(layer.features(training, training.rows, training.lengths)).numpy()
-    categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
-    fitted = _Fitted.of(
-        x, labels, training, {"seed": seed, **given}, "exponential" if is_graded else "linear", categories
-    )
-    weight = slope(fitted.scores, labels, training)
-    trees = Trees(models=fitted.models, weight=weight, bias=-weight * float(np.mean(fitted.means)))
-    if not trees.features or not weight:
+    labels, weight, role = mean_labels(training), None, training.roles.weight
+    rows, lengths = training.rows, training.lengths
+    if role is not None:  # Without documents of weight 0, whose labels LightGBM would compare with those of others.
+        weight = training.values(role)
+        kept = weight > 0.0
+        lengths = np.unique(training.query_of_document[kept], return_counts=True)[1]
+        x, labels, weight, rows = x[kept], labels[kept], weight[kept], rows[kept]
+    if len(lengths) < 2 * _PARTS:
         return layer, lists
-    column = np.zeros([len(lists.source), 1], np.float32)
-    for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=True):
-        rows = lists.rows[places]
-        column[rows, 0] = trees(layer.tree_inputs(layer.features(lists, rows, lengths)))
-    column[training.rows, 0] = weight * fitted.scores
+    is_graded = gain == "exponential" and labels.max() <= _MOST_GRADE and (labels == np.round(labels)).all()
+    levels, grades = np.unique(labels, return_inverse=True)
+    categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
+    data = {"data": x, "label": grades, "group": lengths, "weight": weight, "categorical_feature": categories}
+    fitted = _Fitted.of(
+        data, {"label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(), "seed": seed, **given}
+    )
+    factor = slope(fitted.scores, labels, lengths)
+    trees = Trees(models=fitted.models, weight=factor, bias=-factor * float(np.mean(fitted.means)))
+    if not trees.features or not factor:
+        return layer, lists
+    column, all_rows = np.zeros([len(lists.source), 1], np.float32), lists.rows
+    for places, of_part in in_parts(lists, _ROWS_AT_ONCE, whole=True):
+        inputs = layer.tree_inputs(layer.features(lists, all_rows[places], of_part))
+        column[all_rows[places], 0] = trees(inputs)
+    column[rows, 0] = factor * fitted.scores
     with_scores = _with_scores(lists, DENSE if layer.is_prepared(lists) else STATISTICS, column)
     return layer.replace(trees=trees), with_scores
 
@@ -94,23 +102,22 @@ class _Fitted(NamedTuple):
     means: list[float]
 
     @classmethod
-    def of(
-        cls, x: np.ndarray, labels: np.ndarray, lists: Lists, given: Any, gain: str, categories: Sequence[int]
-    ) -> _Fitted:
-        """Trains the models; the number of trees is the best one for the parts that each has not seen."""
+    def of(cls, data: Mapping[str, Any], given: Mapping[str, Any]) -> _Fitted:
+        """Trains the models; the number of trees is the best one for the parts that each has not seen.
+
+        Args:
+          data: The arguments of LightGBM's data set.
+          given: Parameters.
+        """
         import lightgbm
 
-        levels, grades = np.unique(labels, return_inverse=True)
-        label_gain = 2.0**levels - 1.0 if gain == "exponential" else levels
-        parameters = {**_PARAMETERS, "label_gain": label_gain.tolist()}
+        x, lengths = data["data"], data["group"]
         threads = 1 if x.size < _FOR_THREADS else 0
-        parameters.update({"num_threads": threads, **given})
-        weight = None if lists.roles.weight is None else lists.values(lists.roles.weight)
-        options: dict[str, Any] = {"group": lists.lengths, "weight": weight, "categorical_feature": categories}
-        data = lightgbm.Dataset(x, grades, params=parameters, **options)
-        part = lists.query_of_document * _PARTS // len(lists)
+        parameters = {**_PARAMETERS, "num_threads": threads, **given}
+        part = np.repeat(np.arange(len(lengths)) * _PARTS // len(lengths), lengths)
         folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(_PARTS)]
-        cv: Any = lightgbm.cv(parameters, data, folds=folds, return_cvbooster=True)["cvbooster"]
+        data_set = lightgbm.Dataset(**data, params=parameters)
+        cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
         best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
         for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
             values = booster.predict(x[rows], num_iteration=best, num_threads=threads)
@@ -128,9 +135,9 @@ def _with_scores(lists: Lists, name: str, column: np.ndarray) -> Lists:
     return lists.replace(dataclasses.replace(lists.roles, features=features), {name: dense_column(column)})
 
 
-def slope(scores: np.ndarray, labels: np.ndarray, lists: Lists) -> float:
-    """Returns the factor >= 0 of scores with the lowest softmax loss, by Newton's method."""
-    query, starts = lists.query_of_document, lists.starts[:-1]
+def slope(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> float:
+    """Returns the factor >= 0 of scores of lists of these lengths with the lowest softmax loss, by Newton's method."""
+    query, starts = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths
     total = np.add.reduceat(labels, starts)
     wanted, factor = np.add.reduceat(labels * scores, starts), 1.0
     for _ in range(20):

@@ -104,12 +104,13 @@ class TrainingPlan:
         """Returns a new scorer of the features of a layer, with its weights."""
         network = self._params["network"]
         blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
-        blocks["offset"] = layer.num_features - 1 if layer.trees else None
+        shift_invariant = getattr(self.loss_of_one_label, "shift_invariant", False)
+        # Other losses compare scores with labels, of another scale than the score of the trees.
+        blocks["offset"] = layer.num_features - 1 if layer.trees and shift_invariant else None
         scorer: EncodedScorer
         if network is None:
-            output_bias = not getattr(self.loss_of_one_label, "shift_invariant", False)
             options = {name: self._params[name] for name in OF_SCORER}
-            scorer = models.FeedForwardScorer(**options, **blocks, output_bias=output_bias)
+            scorer = models.FeedForwardScorer(**options, **blocks, output_bias=not shift_invariant)
         else:  # Each training starts with new weights.
             options = {name: self._params[name] for name in ("normalization", "seed")}
             scorer = models.NetworkScorer(type(network).from_config(network.get_config()), **options, **blocks)
