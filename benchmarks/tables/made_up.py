@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -142,6 +143,23 @@ def drift(random: np.random.Generator) -> Table:
     )
 
 
+def solvers(random: np.random.Generator) -> Table:
+    """The same 11 names in each list, and 60 numbers of the list: thresholds of these decide which name is good."""
+    lists, names, numbers = 900, 11, 60
+    z = random.lognormal(0, 1.5, (lists, numbers)) * (random.random((lists, numbers)) > 0.2)
+    level = 0.3 * random.normal(size=(lists, names))
+    for name, _ in itertools.product(range(names), range(3)):
+        first, second = z[:, random.integers(0, numbers, 2)].T
+        is_high = first > np.quantile(first, random.uniform(0.2, 0.8))
+        level[:, name] += 1.5 * random.normal() * (is_high & (second > np.quantile(second, random.uniform(0.1, 0.6))))
+    rows = pd.DataFrame(_numbers(np.repeat(z, names, axis=0)))
+    rows.insert(0, "solver", np.tile([f"solver_{name}" for name in range(names)], lists))
+    features = [*rows]
+    rows["query"] = np.repeat(np.arange(lists), names)
+    rows["label"] = np.clip(4 - (-level).argsort(axis=1).argsort(axis=1), 0, 4).ravel()
+    return Table(rows.assign(part=split(rows["query"], 520 / 900, 650 / 900)), features)
+
+
 TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     make.__name__: make
     for make in (
@@ -155,5 +173,6 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
         lists_of_2,
         lists_of_500,
         drift,
+        solvers,
     )
 }
