@@ -139,7 +139,7 @@ def learn_ranks(lists: Lists, columns: Sequence[Column]) -> list[str]:
 
 
 def learn_shares(lists: Lists, columns: Sequence[Column]) -> list[str]:
-    """Returns the columns of ids, categories and sets whose shares of equal values vary within lists.
+    """Returns the columns of ids and categories whose shares of equal values vary within lists.
 
     Args:
       lists: The training lists with raw values, of which a sample is used.
@@ -148,7 +148,8 @@ def learn_shares(lists: Lists, columns: Sequence[Column]) -> list[str]:
     Returns:
       The names.
     """
-    columns = [column for column in columns if column.kind in WITH_SHARES]
+    # Not of sets: the share of movies with a genre costs 0.004 of NDCG@10 on MovieLens.
+    columns = [column for column in columns if column.kind in WITH_SHARES and column.kind != "set"]
     queries, lengths = sampled(lists, _SAMPLED, _LONGEST_SAMPLED)
     if not columns or not len(queries):
         return []
