@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import columns
+from tfr_smooth import columns, data
 from tfr_smooth.columns import Trees
-from tfr_smooth.columns.tree_learning import slope
+from tfr_smooth.columns.tree_learning import learn_trees, slope
 
 ROWS = 1500
 OF_MISSING = {"NaN": {}, "zero": {"zero_as_missing": True}, "none": {"use_missing": False}}
@@ -74,7 +74,14 @@ def test_trees_without_splits_are_their_constant():
 
 @pytest.mark.parametrize(
     ("models", "got"),
-    [([], "others"), (["text"], "others"), ({"num_leaves": 80}, "80"), ({"linear_tree": True}, "linear")],
+    [
+        ([], "others"),
+        (["text"], "others"),
+        ({"num_leaves": 80}, "80"),
+        ({"linear_tree": True}, "linear"),
+        ({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, "random forest"),
+        ({"num_class": 9, "objective": lambda scores, _: (scores, np.ones_like(scores))}, "several classes"),
+    ],
 )
 def test_other_models_are_refused(models, got):
     if isinstance(models, dict):
@@ -109,3 +116,83 @@ def test_trees_take_numbers_and_one_code_for_each_category():
         features = layer({name: tf.constant(of) for name, of in {**inputs, "brand": [texts]}.items()})
         expected = [[[1.0, 0.0, 5.0, -1.0, codes[0]], [0.0, 1.0, 6.0, 1.0, codes[1]]]]
         np.testing.assert_array_equal(layer.tree_inputs(features), expected)
+
+
+def test_trees_take_a_column_of_the_name_trees():
+    layer = columns.TableFeatures([columns.Number(name="trees"), columns.Number(name="x")])
+    np.testing.assert_array_equal(layer.tree_inputs(tf.constant([[1.0, 2.0]])), [[1.0, 2.0]])
+
+
+def learn(layer, x, lengths, **given):
+    """Returns what `learn_trees` does for labels that follow from the first number."""
+    labels = np.digitize(x[:, 0], [-1.0, 0.0, 1.0])
+    lists = data.from_arrays(x, labels, np.repeat(np.arange(len(lengths)), lengths))
+    given = {"num_iterations": 3, "early_stopping_round": 0, "min_data_in_leaf": 2, **given}
+    return learn_trees(layer, lists, np.arange(len(lengths)), gain="exponential", given=given, seed=0)
+
+
+NUMBERS = columns.TableFeatures([columns.Number(name="1"), columns.Number(name="2")], stacked=True)
+
+
+def test_features_that_are_no_numbers_have_no_trees():
+    layer = columns.TableFeatures([columns.Vector(name="v", length=2)])
+    x = np.random.default_rng(0).normal(size=[60, 2]).astype(np.float32)
+    assert learn(layer, x, [6] * 10)[0].trees is None
+
+
+@pytest.mark.parametrize("others", [0, 10])
+def test_lists_that_are_too_long_for_lightgbm_only_get_scores(others):
+    x = np.random.default_rng(0).normal(size=[10_001 + 6 * others, 2]).astype(np.float32)
+    learned, scored = learn(NUMBERS, x, [10_001, *[6] * others])
+    assert (learned.trees is None) == (others == 0)
+    if others:
+        scores = scored.values("features")[:10_001, -1]
+        np.testing.assert_allclose(scores, learned.trees(x[:10_001]), rtol=1e-6)
+
+
+def test_one_long_list_does_not_pad_the_others(monkeypatch):
+    sizes, features = [], columns.TableFeatures.features
+
+    def watched(self, lists, rows, lengths):
+        sizes.append(len(lengths) * max(lengths))
+        return features(self, lists, rows, lengths)
+
+    monkeypatch.setattr(columns.TableFeatures, "features", watched)
+    x = np.random.default_rng(0).normal(size=[9000 + 2 * 4000, 2]).astype(np.float32)
+    learn(NUMBERS.replace(list_ranks=["1"]), x, [9000, *[2] * 4000])
+    assert max(sizes) == 9000  # not 4001 times as many
+
+
+def test_the_score_of_a_large_matrix_is_a_column_of_its_own(monkeypatch):
+    x = np.random.default_rng(0).normal(size=[120, 2]).astype(np.float32)
+    layer, expected = learn(NUMBERS, x, [6] * 20)
+    monkeypatch.setattr("tfr_smooth.columns.tree_learning._MOST_BYTES", 4 * 120 * 2 - 1)
+    monkeypatch.setattr("tfr_smooth.columns.tree_learning.math.ceil", lambda _: 1)  # all queries
+    again, found = learn(NUMBERS, x, [6] * 20)
+    assert again.trees == layer.trees and expected.is_dense and not found.is_dense
+    found, expected = (next(iter(layer.batches(lists, 20)))[0]["features"] for lists in (found, expected))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("factor", [2.0**-60, 2.0**60])
+def test_the_scale_of_weights_changes_no_tree(factor):
+    random = np.random.default_rng(0)
+    x, weight = random.normal(size=[120, 2]).astype(np.float32), random.random(120).astype(np.float32)
+    query = np.repeat(np.arange(20), 6)
+    options = {"gain": "exponential", "given": {"num_iterations": 3, "min_data_in_leaf": 2}, "seed": 0}
+    first, second = (
+        learn_trees(NUMBERS, data.from_arrays(x, x[:, 0] > 0, query, weights=of), np.arange(20), **options)[0].trees
+        for of in (weight, weight * np.float32(factor))
+    )
+    assert first is not None and first == second
+
+
+def test_scores_of_an_objective_with_probabilities_are_sums_of_leaves():
+    x = np.random.default_rng(0).normal(size=[120, 2]).astype(np.float32)
+    learned, scored = learn(NUMBERS, x, [6] * 20, objective="binary", min_data_in_leaf=10)
+    trees, part = learned.trees, np.repeat(np.arange(20) * 3 // 20, 6)
+    for place, model in enumerate(trees.models):
+        sums = Trees(models=[model], weight=trees.weight)(x[part == place]).numpy()
+        assert np.ptp(sums) > 0.0
+        found = scored.values("features")[part == place, -1]
+        np.testing.assert_allclose(found, sums - sums.mean(), rtol=1e-4, atol=1e-5)

@@ -104,8 +104,22 @@ def test_parameters_of_lightgbm(ranker):
     given = {"num_leaves": 4, "num_iterations": 3, "early_stopping_round": 0}
     small = tfr_smooth.Ranker(**QUICK, trees=given).fit(FRAME, **ROLES).features_.trees
     assert [model.count("num_leaves=4\n") for model in small.models] == [3, 3, 3]
+    assert tfr_smooth.Ranker(**QUICK, trees={}).fit(FRAME, **ROLES).features_.trees == ranker.features_.trees
+
+
+@pytest.mark.parametrize("trees", ["lightgbm", None, {"num_leafs": 15}, {"n_estimators": 5}, {1: 2}])
+def test_other_parameters_are_refused(trees):
     with pytest.raises(ValueError, match="`trees` must be"):
-        tfr_smooth.Ranker(trees="lightgbm")
+        tfr_smooth.Ranker(trees=trees)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [{"num_leaves": "x"}, {"max_depth": {}}, {"metric": "None"}, {"linear_tree": True}, {"num_iterations": "a"}],
+)
+def test_parameters_that_lightgbm_refuses_are_told_by_name(trees):
+    with pytest.raises(ValueError, match=f"`trees` must be .*{next(iter(trees))}"):
+        tfr_smooth.Ranker(**QUICK, trees=trees).fit(FRAME, **ROLES)
 
 
 def test_documents_of_weight_0_change_no_tree():

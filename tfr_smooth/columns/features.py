@@ -213,7 +213,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         """Returns what trees take of features [..., num_features]: numbers, and last each category as one code."""
         blocks = [*self.embeddings, *self._blocks("vector"), *self.categories]
         others = {first + place for first, length, *_ in blocks for place in range(length)}
-        numbers = [place for place, name in enumerate(self.feature_columns) if place not in others and name != TREES]
+        numbers = [place for place in range(self.num_features - bool(self.trees)) if place not in others]
         codes = [
             features[..., first : first + count] @ np.arange(1.0, 1.0 + count, dtype=np.float32)[:, np.newaxis]
             for first, count in self.categories

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfr_smooth import _arguments
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.list_context import in_parts
 from tfr_smooth.columns.statistics import mean_labels
@@ -19,6 +21,7 @@ from tfr_smooth.data.roles import DENSE, STATISTICS
 
 _PARTS = 3  # of the training queries
 _MOST_GRADE = 30  # the highest label whose gain is exponential
+_MOST_DOCUMENTS = 10_000  # of a list, in LightGBM
 # Not tuned.
 _MOST_BYTES = 1 << 28  # of the features that LightGBM gets
 _ROWS_AT_ONCE = 1 << 12
@@ -33,6 +36,24 @@ _PARAMETERS = {
     "deterministic": True,
     "force_row_wise": True,
 }
+
+
+def check_names(given: Mapping[str, Any]) -> None:
+    """Refuses parameters that do not have main names of LightGBM, which would have no effect.
+
+    Args:
+      given: The parameters.
+
+    Raises:
+      ValueError: If LightGBM has no such name.
+    """
+    import lightgbm
+
+    options = {"verbosity": -1, "num_threads": 1}  # Threads of LightGBM do not work in forked processes.
+    data_set = lightgbm.Dataset(np.zeros([1, 1]), [0.0], params=options)
+    names = re.findall(r"^\[(\w+): ", lightgbm.Booster(options, data_set).model_to_string(), re.MULTILINE)
+    for name in given:
+        _arguments.choice("trees", name, names)
 
 
 def learn_trees(
@@ -54,11 +75,19 @@ def learn_trees(
     Returns:
       The layer with the trees, and the lists with their score; both as they are if no tree splits.
 
-    Time O(rows * features * trees). LightGBM gets at most 256 MB of features, of evenly spaced queries.
+    Raises:
+      ValueError: If LightGBM refuses parameters, or trains other trees than `Trees` takes.
+
+    Time O(rows * features * trees). LightGBM gets at most 256 MB of features, of evenly spaced queries of at most
+    10,000 documents.
     """
+    queries = queries[lists.lengths[queries] <= _MOST_DOCUMENTS]
     size = 4 * lists.take(queries).documents * layer.num_features
-    training = lists.take(queries[:: math.ceil(size / _MOST_BYTES)])
-    x = layer.tree_inputs(layer.features(training, training.rows, training.lengths)).numpy()
+    training = lists.take(queries[:: max(math.ceil(size / _MOST_BYTES), 1)])
+    if len(training) < 2 * _PARTS:
+        return layer, lists
+    places, parts = zip(*_inputs(layer, training), strict=True)
+    x = np.concatenate(parts)[np.argsort(np.concatenate(places))]
     labels, weight, role = mean_labels(training), None, training.roles.weight
     rows, lengths = training.rows, training.lengths
     if role is not None:  # Without documents of weight 0, whose labels LightGBM would compare with those of others.
@@ -66,26 +95,38 @@ def learn_trees(
         kept = weight > 0.0
         lengths = np.unique(training.query_of_document[kept], return_counts=True)[1]
         x, labels, weight, rows = x[kept], labels[kept], weight[kept], rows[kept]
-    if len(lengths) < 2 * _PARTS:
+    if len(lengths) < 2 * _PARTS or not x.shape[1]:
         return layer, lists
+    weight = None if weight is None else weight / weight.mean(dtype=float)  # LightGBM's limits of leaves have a scale.
     is_graded = gain == "exponential" and labels.max() <= _MOST_GRADE and (labels == np.round(labels)).all()
     levels, grades = np.unique(labels, return_inverse=True)
     categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
     data = {"data": x, "label": grades, "group": lengths, "weight": weight, "categorical_feature": categories}
-    fitted = _Fitted.of(
-        data, {"label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(), "seed": seed, **given}
-    )
-    factor = slope(fitted.scores, labels, lengths)
-    trees = Trees(models=fitted.models, weight=factor, bias=-factor * float(np.mean(fitted.means)))
+    parameters = {"label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(), "seed": seed, **given}
+    try:
+        fitted = _Fitted.of(data, parameters)
+        factor = slope(fitted.scores, labels, lengths)
+        trees = Trees(models=fitted.models, weight=factor, bias=-factor * float(np.mean(fitted.means)))
+    except Exception as error:  # LightGBM checks parameters in many ways.
+        if not given:
+            raise
+        raise ValueError(f"`trees` must be parameters that LightGBM takes, got {given!r}: {error}") from error
     if not trees.features or not factor:
         return layer, lists
     column, all_rows = np.zeros([len(lists.source), 1], np.float32), lists.rows
-    for places, of_part in in_parts(lists, _ROWS_AT_ONCE, whole=True):
-        inputs = layer.tree_inputs(layer.features(lists, all_rows[places], of_part))
+    for places, inputs in _inputs(layer, lists):
         column[all_rows[places], 0] = trees(inputs)
     column[rows, 0] = factor * fitted.scores
-    with_scores = _with_scores(lists, DENSE if layer.is_prepared(lists) else STATISTICS, column)
+    in_memory = layer.is_prepared(lists) and 4 * len(column) * layer.num_features <= _MOST_BYTES
+    with_scores = _with_scores(lists, DENSE if in_memory else STATISTICS, column)
     return layer.replace(trees=trees), with_scores
+
+
+def _inputs(layer: TableFeatures, lists: Lists) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the places of documents among all, and what trees take of them; lists of a part have similar lengths."""
+    rows = lists.rows
+    for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=True):
+        yield places, layer.tree_inputs(layer.features(lists, rows[places], lengths)).numpy()
 
 
 class _Fitted(NamedTuple):
@@ -120,7 +161,7 @@ class _Fitted(NamedTuple):
         cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
         best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
         for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
-            values = booster.predict(x[rows], num_iteration=best, num_threads=threads)
+            values = booster.predict(x[rows], num_iteration=best, raw_score=True, num_threads=threads)
             means.append(float(values.mean()))
             scores[rows] = values - means[-1]
         return cls([booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means)

@@ -36,7 +36,8 @@ class Trees(_serialization.Configurable):
       bias: The constant b.
 
     Raises:
-      ValueError: If a model is none of LightGBM, or has larger or linear trees.
+      ValueError: If a model is none of LightGBM, is a random forest or one of several classes, or has larger or linear
+        trees.
 
     Time O(documents * (features * trees + features * log(thresholds))), for the features that trees use; memory
     O(documents * trees), and O(thresholds * trees) for the table.
@@ -61,6 +62,8 @@ class Trees(_serialization.Configurable):
         object.__setattr__(self, "models", tuple(self.models))
         if not self.models or not all(_trees_of(model) for model in self.models):
             raise ValueError("`models` must be at least one text of a LightGBM model with trees, got others.")
+        if any("\naverage_output\n" in of or "\nnum_tree_per_iteration=1\n" not in of for of in self.models):
+            raise ValueError("`models` must be sums of trees for one class, got a random forest or several classes.")
         self._tables  # noqa: B018
 
     @functools.cached_property

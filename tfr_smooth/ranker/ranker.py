@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, metrics
 from tfr_smooth._estimator import check_shared, fitting
 from tfr_smooth.columns import Columns
+from tfr_smooth.columns.tree_learning import check_names
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.ranker.fitted import FittedRanker
 from tfr_smooth.ranker.plan import OF_SCORER, TrainingPlan
@@ -153,7 +154,9 @@ class Ranker(FittedRanker):
         _arguments.choice("schedule", p["schedule"], ("cosine", "constant"))
         if p["kinds"] is not None:
             _arguments.instance("kinds", p["kinds"], Mapping)
-        if not isinstance(p["trees"], Mapping):
+        if isinstance(p["trees"], Mapping):
+            check_names(p["trees"])
+        else:
             _arguments.boolean("trees", p["trees"])
         _arguments.instance("network", p["network"], tf.keras.layers.Layer, optional=True)
         self._plan = TrainingPlan(p, self._loss_options)

@@ -150,7 +150,7 @@ class RankerTraining:
         if self.useless:
             layer = layer.without_values(self.useless)
             prepared = layer.transform(raw)
-        if p["trees"]:
+        if p["trees"] is not False:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
             given = {} if p["trees"] is True else p["trees"]
             layer, prepared = learn_trees(layer, prepared, queries, gain=gain, given=given, seed=p["seed"])
