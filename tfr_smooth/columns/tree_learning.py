@@ -83,7 +83,8 @@ def learn_trees(
     """
     queries = queries[lists.lengths[queries] <= _MOST_DOCUMENTS]
     size = 4 * lists.take(queries).documents * layer.num_features
-    training = lists.take(queries[:: max(math.ceil(size / _MOST_BYTES), 1)])
+    queries = queries[:: max(math.ceil(size / _MOST_BYTES), 1)]
+    training = lists.take(queries)
     if len(training) < 2 * _PARTS:
         return layer, lists
     places, parts = zip(*_inputs(layer, training), strict=True)
@@ -113,9 +114,11 @@ def learn_trees(
         raise ValueError(f"`trees` must be parameters that LightGBM takes, got {given!r}: {error}") from error
     if not trees.features or not factor:
         return layer, lists
-    column, all_rows = np.zeros([len(lists.source), 1], np.float32), lists.rows
-    for places, inputs in _inputs(layer, lists):
-        column[all_rows[places], 0] = trees(inputs)
+    column = np.zeros([len(lists.source), 1], np.float32)
+    others = lists if role is not None else lists.take(np.setdiff1d(np.arange(len(lists)), queries))
+    other_rows = others.rows
+    for places, inputs in _inputs(layer, others):
+        column[other_rows[places], 0] = trees(inputs)
     column[rows, 0] = factor * fitted.scores
     in_memory = layer.is_prepared(lists) and 4 * len(column) * layer.num_features <= _MOST_BYTES
     with_scores = _with_scores(lists, DENSE if in_memory else STATISTICS, column)
