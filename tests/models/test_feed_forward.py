@@ -249,6 +249,31 @@ def test_fit_refuses_weights_of_classes_and_labels_of_nan_or_that_pad_by_zeros()
         model.fit(features, y=labels, verbose=0)
 
 
+@pytest.mark.parametrize("options", [{"normalization": "quantiles"}, {"batch_norm": True}, {"hidden": []}])
+def test_weak_features_reach_only_half_of_the_members(options):
+    random = np.random.default_rng(0)
+    features = random.normal(size=[8, 6, 9]).astype(np.float32)
+    features[..., 2:5] = random.integers(0, 7, [8, 6, 3])
+    blocks = {"embeddings": [[2, 1, 7], [3, 2, 7]], "vectors": [[5, 2]]}
+    scorer = models.FeedForwardScorer(
+        **{"hidden": [8], "batch_norm": False, **options}, **blocks, members=7, weak=[0, 3, 6], seed=0
+    )
+    labels = random.integers(0, 2, [8, 6]).astype(np.float32)
+    scorer.build([None, None, 9])
+    scorer.adapt([({"features": features}, labels)])
+    scorer.compile("adam", losses.SoftmaxLoss())
+    scorer.fit({"features": features}, labels, epochs=3, verbose=0)
+    scores = scorer({"features": features}, training=True).numpy()
+    for places, is_weak in (([0], True), ([1], False), ([2], False), ([3, 4], True), ([5], False), ([6], True)):
+        changed = features.copy()
+        changed[..., places] = changed[::-1, :, places]
+        others = scorer({"features": changed}, training=True).numpy()
+        is_same = [np.array_equal(*pair) for pair in zip(scores, others, strict=True)]
+        assert is_same == [False, False, is_weak, is_weak, False, False, is_weak]
+    if not options.get("batch_norm"):  # which is another one in training
+        np.testing.assert_allclose(scorer(features), scores.mean(axis=0), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.keras_2
 def test_the_names_in_a_keras_file_are_stable(tmp_path):
     """Files of earlier versions can be loaded only while these names stay the same."""
@@ -263,7 +288,7 @@ def test_the_names_in_a_keras_file_are_stable(tmp_path):
     assert config["build_config"] == {"num_features": 5}
     arguments = {"hidden": [8], "normalization": "standardize", "batch_norm": True, "batch_norm_momentum": 0.9}
     arguments |= {"dropout": 0.0, "members": 1, "embeddings": [], "vectors": [], "embedding_dim": 16, "seed": None}
-    arguments |= {"output_bias": True, "offset": None}
+    arguments |= {"output_bias": True, "offset": None, "weak": []}
     assert config["config"] == {**arguments, "name": "mine"}
     weights = {"batch_normalization": 4, "batch_normalization_1": 4, "dense": 2, "dense_1": 2}
     folder, normalizer = ("layers", "layers/standardize") if _keras.IS_KERAS_3 else ("tower", "normalizer")

@@ -209,29 +209,32 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         blocks = zip(self.columns, ends, strict=True)
         return [[end - column.width, column.width] for column, end in blocks if isinstance(column, Category)]
 
+    @functools.cached_property
+    def _numbers_of_trees(self) -> np.ndarray:
+        """The features that trees take as numbers."""
+        blocks = [*self.embeddings, *self._blocks("vector"), *self.categories]
+        others = [np.arange(first, first + length) for first, length, *_ in blocks]
+        return np.setdiff1d(np.arange(self.num_features - bool(self.trees)), np.concatenate([*others, []]))
+
     def tree_inputs(self, features: tf.Tensor) -> tf.Tensor:
         """Returns what trees take of features [..., num_features]: numbers, and last each category as one code."""
-        blocks = [*self.embeddings, *self._blocks("vector"), *self.categories]
-        others = {first + place for first, length, *_ in blocks for place in range(length)}
-        numbers = [place for place in range(self.num_features - bool(self.trees)) if place not in others]
         codes = [
             features[..., first : first + count] @ np.arange(1.0, 1.0 + count, dtype=np.float32)[:, np.newaxis]
             for first, count in self.categories
         ]
-        return tf.concat([tf.gather(features, np.array(numbers, np.int32), axis=-1), *codes], axis=-1)
+        return tf.concat([tf.gather(features, self._numbers_of_trees, axis=-1), *codes], axis=-1)
 
-    def without_values(self, names: Sequence[str]) -> TableFeatures:
-        """Returns the layer with columns of codes that only tell whether a value is missing.
-
-        Args:
-          names: The names of the columns. Their matches and statistics stay.
-        """
-        lost = "; no embedding, which ranks other queries no better"
-        columns: list[Any] = list(self.columns)
-        for place, column in enumerate(columns):
-            if column.name in names:
-                columns[place] = dataclasses.replace(column, categories=(), buckets=0, reason=column.reason + lost)
-        return self.replace(columns=columns)
+    @property
+    def weak(self) -> list[int]:
+        """The argument `weak` of `FeedForwardScorer`: what the trees found weak, and ids and sets without statistic."""
+        of_trees = [[place] for place in self._numbers_of_trees]
+        of_trees += [list(range(first, first + count)) for first, count in self.categories]
+        weak = [int(place) for number in (self.trees.weak if self.trees else ()) for place in of_trees[number]]
+        known, coded = {s.columns for s in self.statistics}, [column for column in self.columns if column.codes]
+        for column, (first, *_) in zip(coded, self.embeddings, strict=True):
+            if column.kind in ("id", "set") and (column.name,) not in known:
+                weak.append(first)
+        return weak
 
     def replace(self, **arguments: Any) -> TableFeatures:
         """Returns a layer with other arguments of the constructor."""

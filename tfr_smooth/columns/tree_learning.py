@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from tfr_smooth.data.roles import DENSE, STATISTICS
 _PARTS = 3  # of the training queries
 _MOST_GRADE = 30  # the highest label whose gain is exponential
 _MOST_DOCUMENTS = 10_000  # of a list, in LightGBM
+_SHUFFLED = 40  # features, at most
 # Not tuned.
 _MOST_BYTES = 1 << 28  # of the features that LightGBM gets
 _ROWS_AT_ONCE = 1 << 12
@@ -57,7 +58,14 @@ def check_names(given: Mapping[str, Any]) -> None:
 
 
 def learn_trees(
-    layer: TableFeatures, lists: Lists, queries: np.ndarray, *, gain: str, given: Mapping[str, Any], seed: int
+    layer: TableFeatures,
+    lists: Lists,
+    queries: np.ndarray,
+    *,
+    gain: str,
+    given: Mapping[str, Any],
+    seed: int,
+    weak: Sequence[int] | None = None,
 ) -> tuple[TableFeatures, Lists]:
     """Learns trees of the features of a layer, on parts of the training queries.
 
@@ -71,6 +79,7 @@ def learn_trees(
       gain: The gain of labels up to 30, "exponential" or "linear".
       given: Parameters of LightGBM, in place of the default ones.
       seed: The seed.
+      weak: The weak inputs of the trees, or None to find them.
 
     Returns:
       The layer with the trees, and the lists with their score; both as they are if no tree splits.
@@ -107,7 +116,10 @@ def learn_trees(
     try:
         fitted = _Fitted.of(data, parameters)
         factor = slope(fitted.scores, labels, lengths)
-        trees = Trees(models=fitted.models, weight=factor, bias=-factor * float(np.mean(fitted.means)))
+        if weak is None:
+            weak = weak_features(data, parameters, len(fitted.models[0].split("\nTree=")) - 1)
+        bias = -factor * float(np.mean(fitted.means))
+        trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
     except Exception as error:  # LightGBM checks parameters in many ways.
         if not given:
             raise
@@ -155,19 +167,47 @@ class _Fitted(NamedTuple):
         """
         import lightgbm
 
-        x, lengths = data["data"], data["group"]
-        threads = 1 if x.size < _FOR_THREADS else 0
-        parameters = {**_PARAMETERS, "num_threads": threads, **given}
+        x, lengths, parameters = data["data"], data["group"], _parameters(data, given)
         part = np.repeat(np.arange(len(lengths)) * _PARTS // len(lengths), lengths)
         folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(_PARTS)]
         data_set = lightgbm.Dataset(**data, params=parameters)
         cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
         best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
         for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
-            values = booster.predict(x[rows], num_iteration=best, raw_score=True, num_threads=threads)
+            values = booster.predict(x[rows], num_iteration=best, raw_score=True)
             means.append(float(values.mean()))
             scores[rows] = values - means[-1]
         return cls([booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means)
+
+
+def _parameters(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_PARAMETERS, "num_threads": 1 if data["data"].size < _FOR_THREADS else 0, **given}
+
+
+def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int) -> list[int]:
+    """Returns the features whose splits gain no more than those of the best one of shuffled features.
+
+    Features that are constant in lists are shuffled among the lists, others among all documents.
+
+    Args:
+      data: The arguments of LightGBM's data set.
+      given: Parameters.
+      trees: How many trees are trained.
+    """
+    import lightgbm
+
+    x, lengths, random = data["data"], data["group"], np.random.default_rng(0)
+    starts = np.cumsum(lengths) - lengths
+    of_list = (np.maximum.reduceat(x, starts) == np.minimum.reduceat(x, starts)).all(axis=0)
+    chosen = random.permutation(x.shape[1])[:_SHUFFLED]
+    shuffled = x[random.permutation(len(x))][:, chosen]
+    shuffled = np.where(of_list[chosen], x[random.permutation(starts)].repeat(lengths, axis=0)[:, chosen], shuffled)
+    categories = [*data["categorical_feature"]]
+    categories += (x.shape[1] + np.flatnonzero(np.isin(chosen, categories))).tolist()
+    both = {**data, "data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories}
+    parameters = {**_parameters(data, given), "num_iterations": trees, "early_stopping_round": 0}
+    gains = lightgbm.train(parameters, lightgbm.Dataset(**both, params=parameters)).feature_importance("gain")
+    return np.flatnonzero(gains[: x.shape[1]] <= gains[x.shape[1] :].max()).tolist()
 
 
 def _with_scores(lists: Lists, name: str, column: np.ndarray) -> Lists:

@@ -34,6 +34,7 @@ class Trees(_serialization.Configurable):
       models: LightGBM's texts of the M models, as of `Booster.model_to_string`, of trees of at most 63 leaves.
       weight: The factor w.
       bias: The constant b.
+      weak: The features that ranked no better than shuffled ones when the trees were trained, which may have them.
 
     Raises:
       ValueError: If a model is none of LightGBM, is a random forest or one of several classes, or has larger or linear
@@ -56,10 +57,12 @@ class Trees(_serialization.Configurable):
     models: Sequence[str]
     weight: float = 1.0
     bias: float = 0.0
+    weak: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         """Checks the models."""
-        object.__setattr__(self, "models", tuple(self.models))
+        for name in ("models", "weak"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.models or not all(_trees_of(model) for model in self.models):
             raise ValueError("`models` must be at least one text of a LightGBM model with trees, got others.")
         if any("\naverage_output\n" in of or "\nnum_tree_per_iteration=1\n" not in of for of in self.models):
@@ -92,7 +95,8 @@ class Trees(_serialization.Configurable):
     def __str__(self) -> str:
         """Returns how many trees of how many features there are."""
         count, models = len(self._tables.values), len(self.models)
-        return f"Trees: {count} of {models} models, on {len(self.features)} features"
+        weak = f"; {len(self.weak)} rank no better than shuffled ones" if self.weak else ""
+        return f"Trees: {count} of {models} models, on {len(self.features)} features{weak}"
 
     @functools.cached_property
     def features(self) -> list[int]:

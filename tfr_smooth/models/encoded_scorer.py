@@ -77,6 +77,14 @@ class EncodedScorer(FeatureScorer):
         self.build_network(width)
         self.built = True
 
+    def encoded_places(self, width: int) -> np.ndarray:
+        """Returns the place of the feature of each column of encoded documents; for vectors of codes, of the first."""
+        vectors = [np.arange(first, first + length) for first, length in self._config["vectors"]]
+        codes = [np.full(self._config["embedding_dim"], first) for first, *_ in self._config["embeddings"]]
+        others = np.concatenate([*vectors, *codes, np.zeros(0, int)])
+        copies = (width - len(others)) // max(len(self._numbers), 1)
+        return np.concatenate([np.tile(self._numbers, copies), others])
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}

@@ -66,6 +66,9 @@ class FeedForwardScorer(EncodedScorer):
       offset: The place of a feature that is added to the score, such as the score of another model: the network learns
         what it lacks. Of several members, every other one has it, so that the mean is good also if the other model is
         not. None adds nothing.
+      weak: The places of features that half of the members do not use, of four members the third and fourth, such as
+        columns that rank no better than shuffled ones. Their errors differ the more from those of the others. For a
+        column of codes, the place of its first one.
       output_bias: Whether the output layer has a bias b. Losses that do not change with a shift of the scores, such as
         those with `shift_invariant`, cannot train it: with False, it does not drift by rounding errors.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
@@ -103,6 +106,7 @@ class FeedForwardScorer(EncodedScorer):
         vectors: Sequence[Sequence[int]] = (),
         embedding_dim: int = 16,
         offset: int | None = None,
+        weak: Sequence[int] = (),
         output_bias: bool = True,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
@@ -147,6 +151,14 @@ class FeedForwardScorer(EncodedScorer):
         if self._num_segments:
             self.additive = FeatureFunctions(members=self.members, name="additive")
             self.additive.build((None, self._num_segments))
+        if self.members > 2 and self._config["weak"]:
+            used = np.ones([self.members, width, 1], np.float32)
+            weak = np.isin(self.encoded_places(width), self._config["weak"])
+            used[np.ix_(np.arange(self.members) % 4 > 1, weak)] = 0.0
+            next(layer for layer in self.tower if isinstance(layer, MemberDense)).used = used
+            if self.additive is not None:
+                of_numbers = used[:, : len(self._numbers), 0].T
+                self.additive.used = np.tile(of_numbers, [self._num_segments // len(of_numbers), 1])
         columns = width * (self.members if self._own_inputs else 1)
         for layer in self.tower:
             layer.build((None, columns))
@@ -227,6 +239,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "hidden": _hidden,
     "batch_norm": _arguments.boolean,
     "output_bias": _arguments.boolean,
+    "weak": lambda name, value: [_arguments.integer(name, place, least=0) for place in value],
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": functools.partial(_arguments.real, least=0.0, below=1.0),
     "members": functools.partial(_arguments.integer, least=1),

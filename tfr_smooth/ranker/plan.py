@@ -110,7 +110,8 @@ class TrainingPlan:
         scorer: EncodedScorer
         if network is None:
             options = {name: self._params[name] for name in OF_SCORER}
-            scorer = models.FeedForwardScorer(**options, **blocks, output_bias=not shift_invariant)
+            options.update(weak=layer.weak, output_bias=not shift_invariant)
+            scorer = models.FeedForwardScorer(**options, **blocks)
         else:  # Each training starts with new weights.
             options = {name: self._params[name] for name in ("normalization", "seed")}
             scorer = models.NetworkScorer(type(network).from_config(network.get_config()), **options, **blocks)

@@ -5,29 +5,25 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _compiled, data
+from tfr_smooth import data
 from tfr_smooth._estimator import check_validation, digest
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.hints import warn_of_columns
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.columns.matches import text_pairs
-from tfr_smooth.columns.statistics import is_constant
 from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data import Lists
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
-from tfr_smooth.measures import NDCG
-from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.ranker.plan import Trained, TrainingPlan
 from tfr_smooth.ranker.schema import Schema
-from tfr_smooth.rankings import ExactRanking
 
 if TYPE_CHECKING:
     from tfr_smooth.ranker.ranker import Ranker
@@ -37,12 +33,6 @@ if TYPE_CHECKING:
 _FRACTION, _MOST, _LEAST = 0.2, 500, 30
 _VALIDATED = 1 << 12  # documents that are scored at once in validation, unless the batches have more; not tuned
 _ENOUGH = 0.9  # of the queries: a training with so many is not repeated with all of them; not tuned
-# The training that tells which columns are of no use: one query in this number is held out, at least and at most so
-# many queries, and one epoch is trained for this number of those of the ranker. Not tuned: limits of time.
-_ONE_IN = 5
-_LEAST_QUERIES, _MOST_QUERIES = 30, 5_000
-_EPOCHS = 3
-_SHORT = {"loss": "softmax", "members": 1, "network": None, "label_aggregation": "sum", "select_by": "last"}
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -62,7 +52,6 @@ class RankerTraining:
       queries: The indices of the training queries.
       held_out: The indices of the held-out queries, or None.
       chooses_epochs: Whether these choose the number of epochs.
-      useless: The columns whose values rank other queries no better, which the first training finds for both.
       layer: What was learned of the columns.
       prepared: All lists, with their features.
       valid: The validation lists with their features, or None.
@@ -80,7 +69,6 @@ class RankerTraining:
     queries: np.ndarray = dataclasses.field(init=False)
     held_out: np.ndarray | None = dataclasses.field(init=False)
     chooses_epochs: bool = dataclasses.field(init=False)
-    useless: list[str] | None = dataclasses.field(init=False, default=None)
     layer: TableFeatures = dataclasses.field(init=False)
     prepared: Lists = dataclasses.field(init=False)
     valid: Lists | None = dataclasses.field(init=False)
@@ -144,16 +132,16 @@ class RankerTraining:
                 print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
         layer, raw = learn_features(documents, queries, matches=matches, crosses=p["crosses"] or (), **options)
         prepared = layer.transform(raw)
-        if self.useless is None:
-            training = [lists.take(queries) for lists in (raw, prepared)]
-            self.useless = columns_without_use(p, self.plan, layer, *training)
-        if self.useless:
-            layer = layer.without_values(self.useless)
-            prepared = layer.transform(raw)
         if p["trees"] is not False:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
-            given = {} if p["trees"] is True else p["trees"]
-            layer, prepared = learn_trees(layer, prepared, queries, gain=gain, given=given, seed=p["seed"])
+            options = {"gain": gain, "given": {} if p["trees"] is True else p["trees"], "seed": p["seed"]}
+            if (
+                (first := getattr(self, "layer", None))
+                and first.trees
+                and first.feature_columns[:-1] == layer.feature_columns
+            ):
+                options["weak"] = first.trees.weak  # so that the second training has the step of the first
+            layer, prepared = learn_trees(layer, prepared, queries, **options)
         self.layer, self.prepared = layer, prepared
         return raw
 
@@ -232,85 +220,3 @@ def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
     held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
     return (rest, held) if len(held) >= _LEAST else None
-
-
-def columns_without_use(
-    params: Mapping[str, Any], plan: TrainingPlan, layer: TableFeatures, raw: Lists, lists: Lists
-) -> list[str]:
-    """Returns the columns whose values do not help to rank other queries.
-
-    Candidates are ids and sets that have no statistic, though they differ in a list: their values tell nothing by
-    themselves, but may do so together with other columns. One network is trained for a short time on the first queries,
-    and ranks the last ones with and without the values of a column, which are then unseen ones. The values stay only if
-    NDCG is less without them, by more than its standard error.
-
-    Args:
-      params: The arguments of the ranker.
-      plan: The plan of its training.
-      layer: The features.
-      raw: The training lists, with raw values.
-      lists: The same, as of `layer.transform`.
-
-    Returns:
-      The names of the columns; none for few queries.
-    """
-    coded = [column for column in layer.columns if column.codes]
-    with_statistic = {statistic.columns for statistic in layer.statistics}
-    held_out = len(lists) // _ONE_IN
-    blocks = {
-        column.name: block
-        for column, block in zip(coded, layer.embeddings, strict=True)
-        if column.kind in ("id", "set") and column.has_values and (column.name,) not in with_statistic
-        if held_out >= _LEAST_QUERIES and not is_constant(raw, raw.source[column.name])
-    }
-    if not blocks:
-        return []
-    every = math.ceil(held_out / _MOST_QUERIES)
-    split = len(lists) - held_out
-    first, last = (lists.take(np.arange(*ends, every)).without("weight") for ends in ((0, split), (split, len(lists))))
-    short = {**params, **_SHORT, "epochs": math.ceil(plan.epochs / _EPOCHS), "verbose": False}
-    size, order = params["batch_size"], {"shuffle": True, "seed": params["seed"], "group_by_length": True}
-    trained = TrainingPlan(short).of_data(plan.label_weights)
-    scorer = trained.run(
-        layer,
-        lambda finished: layer.batches(first, size, first_epoch=finished, num_epochs=None, **order),
-        layer.batches(first.without("propensity"), size),
-    ).scorer
-    value = _values(scorer, [*layer.batches(last.without("propensity"), size)], plan.label_weights)
-    with_all = value([])
-
-    def loss(names: Sequence[str]) -> np.ndarray:
-        return with_all - value([blocks[name] for name in names])
-
-    useless: list[str] = []
-    for name in sorted(blocks, key=lambda name: loss([name]).sum()):
-        drop = loss([*useless, name])
-        if drop.sum() <= np.sqrt(np.square(drop - drop.mean()).sum()):
-            useless.append(name)
-    return useless
-
-
-def _values(
-    scorer: EncodedScorer, batches: Sequence[Any], weights: Sequence[float] | None
-) -> Callable[[Sequence[Sequence[int]]], np.ndarray]:
-    """Returns the function from blocks of codes without values to the NDCG of each list with a relevant document."""
-    measure, ranking = NDCG(gain="linear"), ExactRanking()
-
-    def values(inputs: dict[str, tf.Tensor], labels: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
-        scores = scorer({**inputs, "features": tf.minimum(inputs["features"], largest)}, training=False)
-        return measure.compute(labels, scores, inputs["mask"], ranking)
-
-    traced, labeled = _compiled.traced(values, reduce_retracing=True), []
-    for inputs, labels, *_ in batches:
-        labels = labels if weights is None else tf.linalg.matvec(labels, tf.constant(weights, labels.dtype))
-        labeled.append((inputs, tf.where(inputs["mask"], labels, 0.0)))
-    is_relevant = np.concatenate([tf.reduce_any(labels > 0.0, axis=1) for _, labels in labeled])
-
-    def function(blocks: Sequence[Sequence[int]]) -> np.ndarray:
-        largest = np.full([scorer.num_features or 0], np.inf, np.float32)
-        for first, length, *_ in blocks:
-            largest[first : first + length] = 1.0  # the code of unseen values
-        by_batch = [traced(inputs, labels, tf.constant(largest)) for inputs, labels in labeled]
-        return np.concatenate(by_batch)[is_relevant]
-
-    return function
