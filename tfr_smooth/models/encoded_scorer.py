@@ -39,7 +39,11 @@ class EncodedScorer(FeatureScorer):
         """Creates the layers of the encoding, from `_config`; the seed is that of the vectors of codes."""
         self.normalizer = get_normalizer(self._config["normalization"])
         if self._uses_segments:
-            self.normalizer = Quantiles(segments=True)
+            others = {first + place for first, length, *_ in self._blocks for place in range(length)}
+            weak = [
+                place - sum(other < place for other in others) for place in self._config["weak"] if place not in others
+            ]
+            self.normalizer = Quantiles(segments=True, plain=weak)
         tables, dim = self._config["embeddings"], self._config["embedding_dim"]
         self.embeddings = Embeddings(tables, dim=dim, seed=seed) if tables else None
 
@@ -69,21 +73,19 @@ class EncodedScorer(FeatureScorer):
         if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
             self.normalizer.build((None, None, width))
         if self.normalizer is not None:
-            encoded = int(self.normalizer.compute_output_shape((None, width))[-1])
-            self._num_segments = encoded - 2 * width if self._uses_segments else 0
-            width = encoded - self._num_segments
+            self._num_segments = self.normalizer.num_segments if self._uses_segments else 0
+            width = int(self.normalizer.compute_output_shape((None, width))[-1]) - self._num_segments
         width += sum(length for _, length in self._config["vectors"])
         width += len(self._config["embeddings"]) * self._config["embedding_dim"]
         self.build_network(width)
         self.built = True
 
-    def encoded_places(self, width: int) -> np.ndarray:
+    def encoded_places(self) -> np.ndarray:
         """Returns the place of the feature of each column of encoded documents; for vectors of codes, of the first."""
         vectors = [np.arange(first, first + length) for first, length in self._config["vectors"]]
         codes = [np.full(self._config["embedding_dim"], first) for first, *_ in self._config["embeddings"]]
-        others = np.concatenate([*vectors, *codes, np.zeros(0, int)])
-        copies = (width - len(others)) // max(len(self._numbers), 1)
-        return np.concatenate([np.tile(self._numbers, copies), others])
+        quantiles = [self._numbers[self.normalizer.others]] if isinstance(self.normalizer, Quantiles) else []
+        return np.concatenate([self._numbers, *quantiles, *vectors, *codes])
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -66,9 +66,8 @@ class FeedForwardScorer(EncodedScorer):
       offset: The place of a feature that is added to the score, such as the score of another model: the network learns
         what it lacks. Of several members, every other one has it, so that the mean is good also if the other model is
         not. None adds nothing.
-      weak: The places of features that half of the members do not use, of four members the third and fourth, such as
-        columns that rank no better than shuffled ones. Their errors differ the more from those of the others. For a
-        column of codes, the place of its first one.
+      weak: The places of features that rank no better than chance by themselves; of codes, that of the first one. Half
+        of the members do not use them, of four the third and fourth, and the others use no functions of single ones.
       output_bias: Whether the output layer has a bias b. Losses that do not change with a shift of the scores, such as
         those with `shift_invariant`, cannot train it: with False, it does not drift by rounding errors.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
@@ -153,12 +152,8 @@ class FeedForwardScorer(EncodedScorer):
             self.additive.build((None, self._num_segments))
         if self.members > 2 and self._config["weak"]:
             used = np.ones([self.members, width, 1], np.float32)
-            weak = np.isin(self.encoded_places(width), self._config["weak"])
-            used[np.ix_(np.arange(self.members) % 4 > 1, weak)] = 0.0
+            used[np.ix_(np.arange(self.members) % 4 > 1, np.isin(self.encoded_places(), self._config["weak"]))] = 0.0
             next(layer for layer in self.tower if isinstance(layer, MemberDense)).used = used
-            if self.additive is not None:
-                of_numbers = used[:, : len(self._numbers), 0].T
-                self.additive.used = np.tile(of_numbers, [self._num_segments // len(of_numbers), 1])
         columns = width * (self.members if self._own_inputs else 1)
         for layer in self.tower:
             layer.build((None, columns))

@@ -79,9 +79,14 @@ class MemberDense(tf.keras.layers.Layer):
         # The variance depends on the inputs of one member.
         return tf.stack([initializer(self.scale, seed)(shape[1:], dtype) for seed in seeds])
 
+    def _used_kernel(self) -> tf.Tensor:
+        """Returns the kernel, 0 where inputs are not used."""
+        kernel = tf.convert_to_tensor(self.kernel)
+        return kernel if self.used is None else kernel * tf.constant(self.used, kernel.dtype)
+
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns [documents, members * units]."""
-        kernel, bias = _of_used(self.kernel, self.used), tf.convert_to_tensor(self.bias)
+        kernel, bias = self._used_kernel(), tf.convert_to_tensor(self.bias)
         activation = tf.keras.activations.get(self.activation)
         if self.shared_inputs:
             columns = tf.reshape(tf.transpose(kernel, [1, 0, 2]), [-1, self.members * self.units])
@@ -96,7 +101,7 @@ class MemberDense(tf.keras.layers.Layer):
 
     def mean(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the mean of the outputs over the networks, [documents, units], without the activation."""
-        kernel, bias = _of_used(self.kernel, self.used), tf.convert_to_tensor(self.bias)
+        kernel, bias = self._used_kernel(), tf.convert_to_tensor(self.bias)
         inputs = tf.cast(inputs, kernel.dtype)
         if self.shared_inputs:
             return tf.nn.bias_add(tf.matmul(inputs, tf.reduce_mean(kernel, axis=0)), tf.reduce_mean(bias, axis=0))
@@ -137,9 +142,6 @@ class FeatureFunctions(tf.keras.layers.Layer):
     Call with [documents, segments]. Returns [documents, members]. `mean` is the mean over the networks, [documents, 1].
     The weights, `rises` [segments, members], start at 0.
 
-    Attributes:
-      used: 1 for segments that a network uses and 0 for others, [segments, members], or None if all use all.
-
     Time O(documents * segments * members).
 
     Example:
@@ -151,7 +153,6 @@ class FeatureFunctions(tf.keras.layers.Layer):
     def __init__(self, *, members: int, **kwargs: Any) -> None:
         super().__init__(dtype="float32", **kwargs)
         self.members = members
-        self.used: np.ndarray | None = None
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs [documents, segments]."""
@@ -162,19 +163,13 @@ class FeatureFunctions(tf.keras.layers.Layer):
 
     def call(self, segments: tf.Tensor) -> tf.Tensor:
         """Returns [documents, members]."""
-        return tf.matmul(segments, _of_used(self.rises, self.used))
+        return tf.matmul(segments, tf.convert_to_tensor(self.rises))
 
     def mean(self, segments: tf.Tensor) -> tf.Tensor:
         """Returns the mean over the networks, [documents, 1]."""
         # With mixed precision, a model that calls this in its own call reads float16.
-        rises = _of_used(self.rises, self.used)
+        rises = tf.convert_to_tensor(self.rises)
         return tf.cast(tf.matmul(tf.cast(segments, rises.dtype), tf.reduce_mean(rises, 1, keepdims=True)), tf.float32)
-
-
-def _of_used(weights: Any, used: np.ndarray | None) -> tf.Tensor:
-    """Returns the weights of the inputs that are used, and 0 for others."""
-    weights = tf.convert_to_tensor(weights)
-    return weights if used is None else weights * tf.constant(used, weights.dtype)
 
 
 def initializer(scale: float, seed: int | None) -> tf.keras.initializers.Initializer:

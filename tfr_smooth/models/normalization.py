@@ -7,7 +7,7 @@ padded rows contain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -240,6 +240,7 @@ class Quantiles(Standardize):
     Args:
       segments: Whether to return also how much of each of the 16 segments of q is below the feature, in [0, 1]: linear
         models of them are sums of piecewise linear functions of the features.
+      plain: The places of features that are only standardized.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
@@ -248,7 +249,7 @@ class Quantiles(Standardize):
       mask: bool [batch, list], True for real documents. None: all documents are real.
 
     Returns:
-      float32 [batch, list, 2 F], with the segments [batch, list, 18 F]; 0 for padding.
+      float32 [batch, list, 2 F - P] for P plain features, with the segments [batch, list, 18 F - 17 P]; 0 for padding.
 
     Raises:
       ValueError: If the layer has no statistics, neither from `adapt` nor from a file.
@@ -262,20 +263,28 @@ class Quantiles(Standardize):
       [[[-1.409999966621399, -1.7300000190734863], [0.0, 0.0], [4.949999809265137, 1.7300000190734863]]]
     """
 
-    def __init__(self, *, segments: bool = False, dtype: Any = "float32", **kwargs: Any) -> None:
+    def __init__(
+        self, *, segments: bool = False, plain: Sequence[int] = (), dtype: Any = "float32", **kwargs: Any
+    ) -> None:
         super().__init__(dtype=dtype, **kwargs)
         self.segments = _arguments.boolean("segments", segments)
+        self.plain = [_arguments.integer("plain", place, least=0) for place in plain]
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; the last dimension of the features must be known."""
         super().build(input_shape)
-        shape = (_SEGMENTS, tf.TensorShape(input_shape)[-1])
+        width = tf.TensorShape(input_shape)[-1]
+        self.others = np.setdiff1d(np.arange(width, dtype=np.int32), self.plain)
+        self.num_segments = _SEGMENTS * len(self.others) if self.segments else 0
+        shape = (_SEGMENTS, len(self.others))
         for name in ("starts", "slopes", "heights"):
             setattr(self, name, self.add_weight(name=name, shape=shape, initializer="zeros", trainable=False))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Returns the shape of the values, quantiles and segments."""
-        return (*input_shape[:-1], (2 + _SEGMENTS * self.segments) * input_shape[-1])
+        width = input_shape[-1]
+        others = len(np.setdiff1d(np.arange(width), self.plain))
+        return (*input_shape[:-1], width + (1 + _SEGMENTS * self.segments) * others)
 
     def learn(self, parts: Iterable[np.ndarray]) -> None:
         """Computes the statistics of documents.
@@ -285,7 +294,7 @@ class Quantiles(Standardize):
         """
         sample = Sample(_SAMPLED)
         super().learn(map(sample.add, parts))
-        curves = np.stack([quantile_curve(column, _SEGMENTS) for column in sample.rows.T], axis=-1)
+        curves = np.stack([quantile_curve(column, _SEGMENTS) for column in sample.rows.T[self.others]], axis=-1)
         rises = 2.0 * np.sqrt(3.0) / 6.0 * curves[2]  # ReLU6 of a whole segment is 6.
         for weight, value in zip((self.starts, self.slopes, self.heights), (*curves[:2], rises), strict=True):
             weight.assign(value.astype(np.float32))
@@ -298,9 +307,10 @@ class Quantiles(Standardize):
           real: bool [batch, list, 1], True for real documents.
 
         Returns:
-          float32 [batch, list, 2 F or 18 F]; values for padding are ignored.
+          float32 [batch, list, 2 F - P or 18 F - 17 P]; values for padding are ignored.
         """
         values = tf.clip_by_value(super().normalize(features, real), -_LARGEST, _LARGEST)
+        features = tf.gather(features, self.others, axis=-1) if self.plain else features
         quantiles = tf.zeros_like(features) - 3.0 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
         weights = (tf.unstack(tf.convert_to_tensor(weight)) for weight in (self.starts, self.slopes, self.heights))
         below = []
