@@ -22,7 +22,7 @@ from tfr_smooth.data.roles import DENSE, STATISTICS
 _PARTS = 3  # of the training queries
 _MOST_GRADE = 30  # the highest label whose gain is exponential
 _MOST_DOCUMENTS = 10_000  # of a list, in LightGBM
-_SHUFFLED = 40  # features, at most
+_SHUFFLED, _SHUFFLED_NUMBERS = 40, 4_000_000  # features, and numbers of the others, at most
 # Not tuned.
 _MOST_BYTES = 1 << 28  # of the features that LightGBM gets
 _ROWS_AT_ONCE = 1 << 12
@@ -187,7 +187,8 @@ def _parameters(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int) -> list[int]:
     """Returns the features whose splits gain no more than those of the best one of shuffled features.
 
-    Features that are constant in lists are shuffled among the lists, others among all documents.
+    Features that are constant in lists are shuffled among the lists, others among all documents. Large tables use
+    evenly spaced lists.
 
     Args:
       data: The arguments of LightGBM's data set.
@@ -196,7 +197,10 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     """
     import lightgbm
 
-    x, lengths, random = data["data"], data["group"], np.random.default_rng(0)
+    every = math.ceil(data["data"].size / _SHUFFLED_NUMBERS)
+    lengths, weight = data["group"][::every], data["weight"]
+    rows = np.repeat(np.arange(len(data["group"])) % every == 0, data["group"])
+    x, random = data["data"][rows], np.random.default_rng(0)
     starts = np.cumsum(lengths) - lengths
     of_list = (np.maximum.reduceat(x, starts) == np.minimum.reduceat(x, starts)).all(axis=0)
     chosen = random.permutation(x.shape[1])[:_SHUFFLED]
@@ -204,7 +208,10 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     shuffled = np.where(of_list[chosen], x[random.permutation(starts)].repeat(lengths, axis=0)[:, chosen], shuffled)
     categories = [*data["categorical_feature"]]
     categories += (x.shape[1] + np.flatnonzero(np.isin(chosen, categories))).tolist()
-    both = {**data, "data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories}
+    both = {
+        **{"data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories, "group": lengths},
+        **{"label": data["label"][rows], "weight": weight if weight is None else weight[rows]},
+    }
     parameters = {**_parameters(data, given), "num_iterations": trees, "early_stopping_round": 0}
     gains = lightgbm.train(parameters, lightgbm.Dataset(**both, params=parameters)).feature_importance("gain")
     return np.flatnonzero(gains[: x.shape[1]] <= gains[x.shape[1] :].max()).tolist()
