@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data
+from tfr_smooth import Ranker, data
 from tfr_smooth.columns import TableFeatures, Text, column_arrays, infer_columns
-from tfr_smooth.columns.learning import checked_table, learn_columns
+from tfr_smooth.columns.learning import checked_table, learn_columns, learn_features
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.text import words
 
@@ -154,6 +154,22 @@ def test_texts_without_blanks_are_told_from_ids(values, kind):
 def test_columns_that_are_matched_are_texts_if_one_has_words(first, second, kinds):
     layer = learned(pd.DataFrame({"a": first, "b": second}), {})
     assert [column.kind for column in layer.columns] == kinds
+
+
+@pytest.mark.parametrize("convert", [str, int])
+def test_ids_and_categories_of_queries_that_documents_sometimes_have_are_compared(convert):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(300), 6), "author": random.integers(0, 900, 1800)})
+    frame["asker"] = frame["author"].to_numpy()[np.arange(1800) // 6 * 6 + 2]
+    frame["label"] = (frame["asker"] == frame["author"]).astype(int)
+    frame = frame.assign(other=frame["author"] + 1000, color=random.choice(["red", "blue"], 1800), wanted="green")
+    frame[["author", "asker", "other"]] = frame[["author", "asker", "other"]].map(convert)
+    kinds = {} if convert is str else {"kinds": dict.fromkeys(["author", "asker", "other"], "id")}
+    lists = data.from_table(frame, query="query", label="label")
+    layer, _ = learn_features(lists, np.arange(200), find_equal=True, **kinds)
+    assert [match.name for match in layer.matches] == ["asker ~ author"]
+    ranker = Ranker(members=2, epochs=3, verbose=False, **kinds).fit(frame, label="label", query="query")
+    assert ranker.evaluate(frame[frame["query"] < 200])["ndcg"].mean == 1.0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.columns.features import TableFeatures, matrices
 from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array
 from tfr_smooth.columns.list_context import learn_ranks, learn_shares
-from tfr_smooth.columns.matches import SOME_WORDS, Match
+from tfr_smooth.columns.matches import SOME_WORDS, Match, equal_pairs
 from tfr_smooth.columns.number import columns_of_matrix
 from tfr_smooth.columns.statistics import learn_statistics, with_numbers
 from tfr_smooth.data.column_values import dense_column
@@ -30,6 +30,7 @@ def learn_features(
     max_categories: int = 100,
     kinds: Mapping[str, Any] | None = None,
     matches: Sequence[Sequence[str]] = (),
+    find_equal: bool = False,
     crosses: Sequence[Sequence[str]] = (),
     list_context: bool = False,
 ) -> tuple[TableFeatures, Lists]:
@@ -41,6 +42,7 @@ def learn_features(
       max_categories: The most values of a category of unknown kind, >= 1.
       kinds: The kinds of columns that are not to be inferred, by name, or layers that encode texts.
       matches: Pairs of names of columns to compare.
+      find_equal: Whether to compare also pairs of ids or categories of `equal_pairs`.
       crosses: Pairs of names of columns whose values have a joint statistic.
       list_context: Whether columns have ranks and shares within the list, as of `list_context.learn_ranks` and
         `learn_shares`.
@@ -66,6 +68,8 @@ def learn_features(
         chosen = None if len(rows) == len(table) else rows
         learned, raw = learn_columns(table, chosen, release=lists.release, **options)
         roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
+        for pair in equal_pairs(learned["columns"], raw, training) if find_equal else ():
+            learned["matches"].append(Match.of(pair, learned["columns"]).learn(learned["columns"], raw, chosen))
         learned["columns"] = with_numbers(learned["columns"], raw, training)
         learned["statistics"], matrix = learn_statistics(learned["columns"], raw, training, crosses)
         if learned["statistics"]:

@@ -35,6 +35,7 @@ SOME_WORDS = 1.1  # words per value of a column of text that is compared with te
 _SAMPLED = 2**10  # queries in which pairs of columns are looked for
 _MOST_SAMPLED = 2**13  # rows
 _RELATED = 0.1  # of the rows, at least, have a common word
+_EQUAL = 0.01  # of the rows, at least, have the same value
 
 
 class Frequencies(NamedTuple):
@@ -223,8 +224,7 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
       The pairs of names: a column with one value in each list, which may be the column of the queries, and a feature of
       texts of several words that vary.
     """
-    several = np.flatnonzero(lists.lengths > 1)
-    sample = lists.take(several[:: len(several) // _SAMPLED + 1])
+    sample = _sampled(lists)
     if not len(sample) or lists.is_dense:
         return []
     names = [
@@ -237,8 +237,7 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
         distinct = pc.unique(texts.drop_null())
         if are_dates(distinct) or date_format_of(distinct):
             continue
-        codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        if (codes == np.repeat(codes[sample.starts[:-1]], sample.lengths)).all():
+        if _is_of_lists(texts, sample):
             of_queries[name] = texts
         elif name in lists.roles.features and has_words(texts, SOME_WORDS):
             of_documents[name] = texts
@@ -248,6 +247,43 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
         for document, others in of_documents.items()
         if _have_common_words(texts, others)
     ]
+
+
+def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists) -> list[tuple[str, str]]:
+    """Returns the pairs of an id or category of the query and one of the document that are sometimes equal.
+
+    Args:
+      columns: The columns.
+      raw: Their raw values.
+      lists: The training lists.
+
+    Returns:
+      The pairs of names: a column with one value in each list, and one that varies.
+    """
+    sample = _sampled(lists)
+    of_queries: dict[str, pa.Array] = {}
+    of_documents: dict[str, pa.Array] = {}
+    for name in (column.name for column in columns if column.kind in ("id", "category")):
+        values = raw[name].take(pa.array(sample.rows)).combine_chunks().cast(pa.string())
+        (of_queries if _is_of_lists(values, sample) else of_documents)[name] = values
+    shares = {
+        (query, document): pc.mean(pc.and_(pc.equal(values, others), pc.not_equal(values, ""))).as_py()
+        for query, values in of_queries.items()
+        for document, others in of_documents.items()
+    }
+    return [pair for pair, share in shares.items() if (share or 0.0) >= _EQUAL]
+
+
+def _sampled(lists: Lists) -> Lists:
+    """Returns some lists of several documents."""
+    several = np.flatnonzero(lists.lengths > 1)
+    return lists.take(several[:: len(several) // _SAMPLED + 1])
+
+
+def _is_of_lists(values: pa.Array, lists: Lists) -> bool:
+    """Returns whether values of the documents are the same in each list."""
+    codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
+    return bool((codes == np.repeat(codes[lists.starts[:-1]], lists.lengths)).all())
 
 
 def _have_common_words(*texts: pa.Array) -> bool:

@@ -68,7 +68,8 @@ class Ranker(FittedRanker):
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, others by their common values, or words and trigrams of letters; see
         `columns.TableFeatures`. None compares each text that is the same for all documents of a query with the texts of
-        several words that often have a word of it; () compares nothing.
+        several words that often have a word of it, and each such id or category with those that are sometimes equal;
+        () compares nothing.
       list_context: Whether columns that vary within lists have one more feature, numbers and dates the rank within the
         list, ids, categories and sets the share of documents with the same value, so that a score depends on the other
         documents of the query; see `columns.TableFeatures`. With False, documents can be scored alone.

@@ -130,7 +130,8 @@ class RankerTraining:
                 texts = ", ".join(repr(document) for _, document in uncompared)
                 query = uncompared[0][0]
                 print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
-        layer, raw = learn_features(documents, queries, matches=matches, crosses=p["crosses"] or (), **options)
+        options.update(matches=matches, find_equal=p["matches"] is None, crosses=p["crosses"] or ())
+        layer, raw = learn_features(documents, queries, **options)
         prepared = layer.transform(raw)
         if p["trees"] is not False:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
