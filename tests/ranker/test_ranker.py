@@ -12,8 +12,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, data, evaluation, losses, training
 from tfr_smooth._estimator import check_validation
-from tfr_smooth.columns import column_arrays
-from tfr_smooth.columns import features as layer
+from tfr_smooth.columns import column_arrays, features_of_lists
 from tfr_smooth.data.reading.sources import read_training
 from tfr_smooth.ranker import plan
 
@@ -104,7 +103,7 @@ def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
 
 @pytest.mark.parametrize("kind", [pytest.param("table", marks=pytest.mark.slow), "matrix"])
 def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranker, of_arrays, monkeypatch):
-    monkeypatch.setattr(layer, "_MOST_BYTES", 0)
+    monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
     if kind == "table":
         fitted = tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
         new, expected, given = NEW, ranker, {}

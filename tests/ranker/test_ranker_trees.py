@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import columns, data, serving
-from tfr_smooth.columns import features
+from tfr_smooth.columns import features_of_lists
 from tfr_smooth.columns.tree_learning import learn_trees
 
 QUICK = {"members": 2, "hidden": [4], "epochs": 1, "verbose": False}
@@ -49,7 +49,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     lists = data.from_arrays(x.astype(np.float32), labels, np.repeat(np.arange(400), 10))
     layer = columns.TableFeatures([columns.Number(name=str(place)) for place in range(1, 6)], stacked=True)
     if not prepared:
-        monkeypatch.setattr(features, "_MOST_BYTES", 0)
+        monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
         layer = layer.replace(list_ranks=["1"])
     given = {"early_stopping_round": 0, "num_iterations": 30, "min_data_in_leaf": 2}
     monkeypatch.setattr("tfr_smooth.columns.tree_learning.slope", lambda *_: 1.0)  # labels of chance have no slope
@@ -66,7 +66,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
 
 
 def test_features_that_are_prepared_for_each_batch_train_the_same_model(ranker, monkeypatch):
-    monkeypatch.setattr(features, "_MOST_BYTES", 0)
+    monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
     again = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
     np.testing.assert_allclose(again.predict(NEW), ranker.predict(NEW), rtol=1e-5, atol=1e-5)
 
@@ -107,7 +107,9 @@ def test_parameters_of_lightgbm(ranker):
     assert tfr_smooth.Ranker(**QUICK, trees={}).fit(FRAME, **ROLES).features_.trees == ranker.features_.trees
 
 
-@pytest.mark.parametrize("trees", ["lightgbm", None, {"num_leafs": 15}, {"n_estimators": 5}, {1: 2}])
+@pytest.mark.parametrize(
+    "trees", ["lightgbm", None, {"num_leafs": 15}, {"n_estimators": 5}, {1: 2}, {"objective": print}]
+)
 def test_other_parameters_are_refused(trees):
     with pytest.raises(ValueError, match="`trees` must be"):
         tfr_smooth.Ranker(trees=trees)
@@ -136,6 +138,12 @@ def test_documents_of_weight_0_change_no_tree():
 def test_losses_that_compare_scores_with_labels_do_not_start_from_the_trees(loss):
     ranker = tfr_smooth.Ranker(**QUICK, loss=loss).fit(FRAME, **ROLES)
     assert (ranker._scorer.get_config()["offset"] is None) == (loss == "mean_squared")
+
+
+def test_a_training_that_continues_with_another_loss_starts_from_the_same_scores(ranker):
+    options = {**QUICK, "loss": "mean_squared", "learning_rate": 1e-12}
+    still = tfr_smooth.Ranker(**options).fit(FRAME, **ROLES, init_model=ranker)
+    np.testing.assert_allclose(still.predict(NEW), ranker.predict(NEW), rtol=1e-5, atol=1e-5)
 
 
 def test_few_queries_have_no_trees():

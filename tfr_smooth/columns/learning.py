@@ -11,9 +11,10 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns.features import TableFeatures, matrices
+from tfr_smooth.columns.features import TableFeatures
+from tfr_smooth.columns.features_of_lists import matrices
 from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array
-from tfr_smooth.columns.list_context import learn_ranks, learn_shares
+from tfr_smooth.columns.list_context import learn_context
 from tfr_smooth.columns.matches import SOME_WORDS, Match, equal_pairs
 from tfr_smooth.columns.number import columns_of_matrix
 from tfr_smooth.columns.statistics import learn_statistics, with_numbers
@@ -44,8 +45,7 @@ def learn_features(
       matches: Pairs of names of columns to compare.
       find_equal: Whether to compare also pairs of ids or categories of `equal_pairs`.
       crosses: Pairs of names of columns whose values have a joint statistic.
-      list_context: Whether columns have ranks and shares within the list, as of `list_context.learn_ranks` and
-        `learn_shares`.
+      list_context: Whether columns have ranks and shares within the list, as of `list_context.learn_context`.
 
     Returns:
       The layer, and all lists with the raw values of the columns. Those of training have their statistics without
@@ -79,8 +79,7 @@ def learn_features(
             lists = lists.replace(roles, changed)
             training = lists if queries is None else lists.take(queries)
     if list_context:
-        learned["list_ranks"] = learn_ranks(training, learned["columns"])
-        learned["list_shares"] = learn_shares(training, learned["columns"])
+        learned.update(learn_context(training, learned["columns"]))
     return TableFeatures(**learned), lists
 
 

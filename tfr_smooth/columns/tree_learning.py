@@ -53,8 +53,10 @@ def check_names(given: Mapping[str, Any]) -> None:
     options = {"verbosity": -1, "num_threads": 1}  # Threads of LightGBM do not work in forked processes.
     data_set = lightgbm.Dataset(np.zeros([1, 1]), [0.0], params=options)
     names = re.findall(r"^\[(\w+): ", lightgbm.Booster(options, data_set).model_to_string(), re.MULTILINE)
-    for name in given:
+    for name, value in given.items():
         _arguments.choice("trees", name, names)
+        if callable(value):
+            raise ValueError(f"`trees` must be parameters that files can have, got a function as {name!r}.")
 
 
 def learn_trees(

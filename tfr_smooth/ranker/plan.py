@@ -100,13 +100,15 @@ class TrainingPlan:
             raise ValueError(f"`loss` must be a `losses.RankingLoss` for several labels, got {loss!r}.")
         return losses.MultiObjectiveLoss(loss, weights=self.label_weights)
 
-    def make_scorer(self, layer: TableFeatures) -> EncodedScorer:
-        """Returns a new scorer of the features of a layer, with its weights."""
+    def make_scorer(self, layer: TableFeatures, initial: EncodedScorer | None = None) -> EncodedScorer:
+        """Returns a new scorer of the features of a layer, with its weights; the initial one has the same offset."""
         network = self._params["network"]
         blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
         shift_invariant = getattr(self.loss_of_one_label, "shift_invariant", False)
         # Other losses compare scores with labels, of another scale than the score of the trees.
         blocks["offset"] = layer.num_features - 1 if layer.trees and shift_invariant else None
+        if initial is not None:
+            blocks["offset"] = initial.get_config()["offset"]
         scorer: EncodedScorer
         if network is None:
             options = {name: self._params[name] for name in OF_SCORER}
@@ -136,7 +138,7 @@ class TrainingPlan:
         *,
         valid: tf.data.Dataset | None = None,
         epochs: int | None = None,
-        initial_weights: Sequence[Any] | None = None,
+        initial: EncodedScorer | None = None,
         smooth: bool = True,
         compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback] | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
@@ -153,7 +155,7 @@ class TrainingPlan:
           one_epoch: The batches of one epoch, for the statistics of the features.
           valid: The validation batches. None uses the last epoch.
           epochs: The number of epochs, of the schedule of `self.epochs`. None for all.
-          initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
+          initial: The scorer to continue from. None for random weights and new statistics.
           smooth: Whether to validate the metric of the loss, too, if it does not select the epoch.
           compiled: That of an earlier training, whose step need not be traced again if the network is the same.
           further_metrics: Further metrics of the validation set.
@@ -167,14 +169,15 @@ class TrainingPlan:
         """
         p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
         with (strategy or tf.distribute.get_strategy()).scope():
-            model = self.make_scorer(layer)
+            model = self.make_scorer(layer, initial)
             if compiled is None or not _restart(compiled[0], model):
                 compiled = self._compile(model)
         model, schedule = compiled
-        if initial_weights is not None:
-            if [w.shape for w in model.get_weights()] != [w.shape for w in initial_weights]:
+        if initial is not None:
+            weights = initial.get_weights()
+            if [w.shape for w in model.get_weights()] != [w.shape for w in weights]:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
-            model.set_weights(initial_weights)
+            model.set_weights(weights)
         validation = None if valid is None else self._validation(valid, smooth, further_metrics, folder)
         history = train(
             model,
@@ -184,11 +187,11 @@ class TrainingPlan:
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
-            prepare=lambda: None if initial_weights is not None else model.adapt(one_epoch),
+            prepare=lambda: None if initial is not None else model.adapt(one_epoch),
             callbacks=[schedule, *callbacks],
             verbose=p["verbose"],
         )
-        scorer = self.make_scorer(layer)
+        scorer = self.make_scorer(layer, initial)
         scorer.set_weights(model.get_weights())
         return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
 

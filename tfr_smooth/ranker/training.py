@@ -167,10 +167,10 @@ class RankerTraining:
 
     def train(self) -> Trained:
         """Trains on the training queries, and then on all queries if some only chose the number of epochs."""
-        weights = valid = None
+        initial = valid = None
         if self.init_model is not None:
-            weights = self.init_model._uncalibrated().get_weights()
-            self.settings["init_model"] = digest(weights)
+            initial = self.init_model._uncalibrated()
+            self.settings["init_model"] = digest(initial.get_weights())
         if self.valid is not None:  # Without weights of documents, but with those of clicks.
             size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
             valid = self.layer.batches(self.valid.without("weight"), size)
@@ -179,7 +179,7 @@ class RankerTraining:
         folder = os.path.join(self.checkpoint_dir, "held_out") if again and self.checkpoint_dir else self.checkpoint_dir
         # The programs of the smooth metric take longer to compile than small tables to train.
         smooth = not self.chooses_epochs
-        trained = self._train_on(lists, folder, valid=valid, initial_weights=weights, smooth=smooth)
+        trained = self._train_on(lists, folder, valid=valid, initial=initial, smooth=smooth)
         if not again:
             return trained
         self._learn(np.arange(len(self.documents)))
