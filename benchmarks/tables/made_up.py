@@ -160,6 +160,19 @@ def solvers(random: np.random.Generator) -> Table:
     return Table(rows.assign(part=split(rows["query"], 520 / 900, 650 / 900)), features)
 
 
+def clicks(random: np.random.Generator) -> Table:
+    """A log of 50,000 documents with one click per list, mostly by chance, and a host with a long tail."""
+    lists, length = 5000, 10
+    host, x = _zipf(random, 3000, lists * length, 1.3), random.normal(size=(lists * length, 6))
+    utility = 0.5 * random.normal(size=3000)[host] + x @ [0.4, -0.3, 0.2, 0.1, 0.0, 0.0]
+    noisy = (utility + random.gumbel(size=len(x))).reshape(lists, length)
+    rows = pd.DataFrame({"host": np.char.add("host_", host.astype(str)), **_numbers(x)})
+    features = [*rows]
+    rows["query"] = np.repeat(np.arange(lists), length)
+    rows["label"] = (noisy == noisy.max(axis=1, keepdims=True)).astype(int).ravel()
+    return Table(rows.assign(part=split(rows["query"])), features, kinds={"host": "id"})
+
+
 TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     make.__name__: make
     for make in (
@@ -174,5 +187,6 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
         lists_of_500,
         drift,
         solvers,
+        clicks,
     )
 }
