@@ -193,6 +193,11 @@ class TableFeatures(FeaturesOfLists, _serialization.ConfiguredLayer, tf.keras.la
         """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
         return self._blocks("codes")
 
+    @property
+    def has_embeddings(self) -> bool:
+        """Whether a column has codes or vectors, which trees do not take."""
+        return any(column.codes or column.vector for column in self.columns)
+
     @functools.cached_property
     def categories(self) -> list[list[int]]:
         """The features of the columns of categories: the place of the first one, and how many there are."""
@@ -217,15 +222,10 @@ class TableFeatures(FeaturesOfLists, _serialization.ConfiguredLayer, tf.keras.la
 
     @property
     def weak(self) -> list[int]:
-        """The argument `weak` of `FeedForwardScorer`: what the trees found weak, and ids and sets without statistic."""
-        of_trees = [[place] for place in self._numbers_of_trees]
+        """The argument `weak` of `FeedForwardScorer`: what ranks no better in the trees than shuffled features."""
+        of_trees = [[int(place)] for place in self._numbers_of_trees]
         of_trees += [list(range(first, first + count)) for first, count in self.categories]
-        weak = [int(place) for number in (self.trees.weak if self.trees else ()) for place in of_trees[number]]
-        known, coded = {s.columns for s in self.statistics}, [column for column in self.columns if column.codes]
-        for column, (first, *_) in zip(coded, self.embeddings, strict=True):
-            if column.kind in ("id", "set") and (column.name,) not in known:
-                weak.append(first)
-        return weak
+        return [place for number in (self.trees.weak if self.trees else ()) for place in of_trees[number]]
 
     def replace(self, **arguments: Any) -> TableFeatures:
         """Returns a layer with other arguments of the constructor."""

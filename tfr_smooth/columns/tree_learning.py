@@ -118,7 +118,9 @@ def learn_trees(
     try:
         fitted = _Fitted.of(data, parameters)
         factor = slope(fitted.scores, labels, lengths)
-        if weak is None:
+        if weak is None and layer.has_embeddings:
+            weak = ()  # A feature may matter with embeddings, which trees do not have.
+        elif weak is None:
             weak = weak_features(data, parameters, len(fitted.models[0].split("\nTree=")) - 1)
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
