@@ -116,7 +116,7 @@ def test_labels_may_be_fractions(tmp_path):
         ({"first_index": 2}, "`first_index` must be 0 or 1, got 2."),
         ({"first_index": True}, "`first_index` must be 0 or 1, got True."),
         ({"labeled": 0}, "`labeled` must be True or False, got 0."),
-        ({"missing": "NULL"}, "`missing` must be an instance of collections.abc.Mapping, got 'NULL'."),
+        ({"missing": "NULL"}, "`missing` must be an instance of collections.abc.Mapping or None, got 'NULL'."),
         ({"missing": {"NULL": "min"}}, "`missing['NULL']` must be a number in [-3.40282e+38, 3.40282e+38], got 'min'."),
         ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace or '#', got 'N A'."),
     ],

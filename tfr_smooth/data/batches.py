@@ -93,9 +93,8 @@ class Order:
             few = tf.random.stateless_uniform([], seed, maxval=full + 1, dtype=tf.int64, alg="philox")
         start = few * self.batch_size
         padding = tf.fill([tf.where(rest > 0, self.batch_size - rest, 0)], tf.constant(-1, tf.int64))
-        batches = tf.reshape(
-            tf.concat([places[: start + rest], padding, places[start + rest :]], axis=0), [-1, self.batch_size]
-        )
+        padded = tf.concat([places[: start + rest], padding, places[start + rest :]], axis=0)
+        batches = tf.reshape(padded, [-1, self.batch_size])
         return shuffled(batches, 1) if self.group_by_length and self.shuffle else batches
 
     def _by_length(self, places: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
@@ -198,20 +197,15 @@ def dataset(
             array.set_shape(shape)
         mask, each = arrays[-1], iter(arrays)
         features = {**{name: next(each) for name in inputs}, "mask": mask}
-        targets = [next(each) for _ in labels]
+        targets = [next(each) for _ in labels] or [tf.where(mask, 0.0, -1.0)]
         of_roles = {role: next(each) for role in weights}
-        found = features, _stacked(targets) if targets else tf.where(mask, 0.0, -1.0)
+        found = features, targets[0] if len(targets) == 1 else tf.stack(targets, axis=2)
         return (*found, _weight(of_roles)) if weights else found
 
     batches = order.dataset(lengths).map(load, num_parallel_calls=_PARALLEL, deterministic=True)
     if "propensity" in weights:
         batches = batches.map(one_list_per_click)
     return prefetched(batches.apply(tf.data.experimental.assert_cardinality(order.count(len(lengths)))))
-
-
-def _stacked(labels: list[tf.Tensor]) -> tf.Tensor:
-    """Returns the labels of one objective, or of several in the last axis."""
-    return labels[0] if len(labels) == 1 else tf.stack(labels, axis=2)
 
 
 def _weight(weights: Mapping[str, tf.Tensor]) -> tf.Tensor:

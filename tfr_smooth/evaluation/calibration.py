@@ -98,8 +98,7 @@ def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str 
     else:
         places = np.empty(len(predictions), np.int64)
         places[np.argsort(predictions, kind="stable")] = np.arange(len(predictions)) * bins // len(predictions)
-    counts = np.bincount(places, minlength=bins)
+    counts = np.bincount(places)
     filled = counts > 0
-    sums = [np.bincount(places, values, minlength=bins)[filled] for values in (predictions, labels)]
-    predicted, observed = (of_bin / counts[filled] for of_bin in sums)
+    predicted, observed = (np.bincount(places, values)[filled] / counts[filled] for values in (predictions, labels))
     return Reliability(counts[filled], predicted, observed, max(1.0, float(labels.max())))

@@ -160,10 +160,8 @@ def trec_eval_by_query(
 
     def value(query_id: str, name: str) -> float:
         values = results.get(query_id, {})  # a query without documents in the run has no result
-        if name not in cutoffs:
-            return float(values.get(name, 0.0))
-        whole = float(values.get("recip_rank", 0.0))
-        return whole if whole >= 1.0 / cutoffs[name] else 0.0
+        found = float(values.get("recip_rank" if name in cutoffs else name, 0.0))
+        return found if found >= 1.0 / cutoffs.get(name, math.inf) else 0.0
 
     return {query_id: {name: value(query_id, name) for name in names} for query_id in labels}
 

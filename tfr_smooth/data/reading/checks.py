@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import decimal
+import functools
 import operator
 import sys
 import warnings
@@ -66,9 +67,8 @@ def as_arrow(table: Any) -> pa.Table:
     if hasattr(table, "iloc"):
         names = [str(label) for label in table.columns]
         _check_names(names)
-        arrow = _converted(
-            lambda: pa.Table.from_pandas(table, preserve_index=False), names, lambda place: table.iloc[:, place]
-        )
+        convert = functools.partial(pa.Table.from_pandas, table, preserve_index=False)
+        arrow = _converted(convert, names, lambda place: table.iloc[:, place])
     elif isinstance(table, Mapping):
         names, columns = [str(label) for label in table], list(table.values())
         _check_names(names)

@@ -104,12 +104,10 @@ def whole_queries(tables: Iterable[pa.Table], query: str) -> Iterator[pa.RecordB
 
 def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:
     """Returns the lists of an entry; None if it is missing, outdated or damaged."""
-    try:
-        content = (folder / "lists.json").read_bytes()
-    except OSError:
+    if not (folder / "lists.json").exists():
         return None
     try:
-        entry = json.loads(content)
+        entry = json.loads((folder / "lists.json").read_bytes())
         if entry["described"] != described:
             return None
         for name in _FILES:

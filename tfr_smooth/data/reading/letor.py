@@ -66,19 +66,14 @@ class LetorFormat:
         _arguments.choice("query_ids", self.query_ids, ("qid", "comment"))
         if isinstance(self.first_index, bool) or self.first_index not in (0, 1):
             raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
-        object.__setattr__(self, "missing", _checked_missing(self.missing))
         _arguments.boolean("labeled", self.labeled)
-
-
-def _checked_missing(missing: Any) -> dict[str, float] | None:
-    if missing is None:
-        return None
-    checked = {}
-    for token, value in _arguments.instance("missing", missing, Mapping).items():
-        if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
-            raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
-        checked[token] = _arguments.real(f"missing[{token!r}]", value, least=-_FLOAT32_MAX, most=_FLOAT32_MAX)
-    return checked
+        missing = _arguments.instance("missing", self.missing, Mapping, optional=True)
+        checked = {}
+        for token, value in (missing or {}).items():
+            if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
+                raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
+            checked[token] = _arguments.real(f"missing[{token!r}]", value, least=-_FLOAT32_MAX, most=_FLOAT32_MAX)
+        object.__setattr__(self, "missing", None if missing is None else checked)
 
 
 def read_letor(

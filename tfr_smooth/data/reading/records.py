@@ -204,10 +204,8 @@ def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
         if shape.rank not in (0, 1) or not shape.num_elements():
             expected = "FixedLenFeature of shape [] or [n], VarLenFeature or RaggedFeature without partitions"
             raise ValueError(f"`{argument}` must contain {expected}, got {name!r}: {spec!r}.")
-        default = spec.default_value
-        features[name] = _Feature(
-            tf.as_dtype(spec.dtype), shape.num_elements(), shape.rank == 0, default, required=default is None
-        )
+        dtype, default = tf.as_dtype(spec.dtype), spec.default_value
+        features[name] = _Feature(dtype, shape.num_elements(), shape.rank == 0, default, required=default is None)
     return features
 
 

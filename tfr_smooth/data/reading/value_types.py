@@ -128,9 +128,7 @@ def as_type(where: Where, values: Any, kind: str, *, decimal: str = ".") -> Any:
             return pc.equal(known, 1.0)
         refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, expected, values)
         return id_text(where, values)
-    row = pc.index(pc.is_valid(values), True).as_py()
-    if row >= 0:
-        refuse(where, expected, values[row], row)
+    refuse_where(pc.is_valid(values), where, expected, values)
     return values
 
 
