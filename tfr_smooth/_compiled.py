@@ -68,20 +68,19 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The compiled function.
     """
-    traces: dict[tuple[tf.TensorSpec, ...], Callable[..., Any]] = {}
+
+    @functools.cache
+    def trace(specs: tuple[tf.TensorSpec, ...]) -> Callable[..., Any]:
+        compiled = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
+        operations = compiled.get_concrete_function().graph.get_operations()
+        has_checks = any(operation.type in _NUMERICS_CHECKS for operation in operations)
+        return tf.function(function, input_signature=specs, autograph=False) if has_checks else compiled
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         # Keeps tapes from recording the program and from requesting the gradient of its results.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in tf.nest.flatten(arguments)]
-        specs = _specs(tensors)
-        if specs not in traces:
-            traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
-            operations = traced.get_concrete_function().graph.get_operations()
-            if any(operation.type in _NUMERICS_CHECKS for operation in operations):
-                traced = tf.function(function, input_signature=specs, autograph=False)
-            traces[specs] = traced
-        return tf.nest.map_structure(tf.stop_gradient, traces[specs](*tensors))
+        return tf.nest.map_structure(tf.stop_gradient, trace(_specs(tensors))(*tensors))
 
     return call
 
@@ -223,10 +222,8 @@ def _last_derivative(
 
     def gradient(_: tf.Tensor) -> list[tf.Tensor | None]:
         # An operation, because persistent tapes build second derivatives that nobody asked for.
-        check = tf.debugging.Assert(
-            False, ["This loss or ranking of tfr_smooth has only first derivatives, in reverse mode."]
-        )
-        with tf.control_dependencies([] if check is None else [check]):
+        message = ["This loss or ranking of tfr_smooth has only first derivatives, in reverse mode."]
+        with tf.control_dependencies([tf.debugging.Assert(False, message)]):
             return [None, *(tf.fill(tf.shape(tensor), tf.constant(math.nan, tensor.dtype)) for tensor in (x, upstream))]
 
     return tf.identity(derivative), gradient
@@ -280,9 +277,7 @@ def padded_batch(size: int | tf.Tensor) -> int | tf.Tensor:
 
 def pad(values: tf.Tensor) -> tf.Tensor:
     """Returns [batch, list] values zero-padded to `padded_batch` and `padded_length`."""
-    batch, length = (
-        values.shape[axis] if values.shape[axis] is not None else tf.shape(values)[axis] for axis in (0, 1)
-    )
+    batch, length = (tf.shape(values)[axis] if size is None else size for axis, size in enumerate(values.shape))
     more = padded_batch(batch) - batch, padded_length(length) - length
     if all(isinstance(count, int) and count == 0 for count in more):
         return values

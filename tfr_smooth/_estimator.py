@@ -353,10 +353,8 @@ class Estimator:
             if content["changed"] is not None:
                 estimator.set_params(**_deserialized(content["changed"]))
         except _DAMAGES as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(
-                f"`path` must be a file of `{cls.__name__}.save`, got {os.fspath(path)!r}: {reason}"
-            ) from error
+            got = f"{os.fspath(path)!r}: {' '.join(str(error).split())}"
+            raise ValueError(f"`path` must be a file of `{cls.__name__}.save`, got {got}") from error
         return estimator
 
     def _write(self, path: str | os.PathLike[str]) -> None:

@@ -131,8 +131,7 @@ def fit_position_based(
     shown_of = {"position": np.bincount(position, shown, width), "document": np.bincount(document, shown, count)}
     seen = shown_of["document"] > 0
 
-    theta = np.bincount(position, clicked, width) / shown_of["position"]
-    _relative(theta)  # raises an error if the first position has no click
+    _relative(np.bincount(position, clicked))  # raises an error if the first position has no click
     theta, gamma = np.full(width, 0.5), np.full(count, 0.5)
     likelihoods = []
     for _ in range(steps):

@@ -14,43 +14,41 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _padded, _serialization, losses, metrics, models
 
-_registered = _serialization.register
-
 # tfr.keras.utils: functions of labels and ranks, which the configs of losses may contain.
 
 
-@_registered
+@_serialization.register
 def identity(label: tf.Tensor) -> tf.Tensor:
     """Returns the argument."""
     return label
 
 
-@_registered
+@_serialization.register
 def inverse(rank: tf.Tensor) -> tf.Tensor:
     """Returns 1 / rank, and 0 for 0."""
     return tf.math.reciprocal_no_nan(rank)
 
 
-@_registered
+@_serialization.register
 def pow_minus_1(label: tf.Tensor) -> tf.Tensor:
     """Returns 2^label - 1."""
     return tf.math.pow(2.0, label) - 1.0
 
 
-@_registered
+@_serialization.register
 def log2_inverse(rank: tf.Tensor) -> tf.Tensor:
     """Returns 1 / log2(1 + rank), and 0 for 0."""
     logarithm = tf.math.log1p(rank)
     return tf.math.divide_no_nan(tf.math.log(tf.constant(2.0, logarithm.dtype)), logarithm)
 
 
-@_registered
+@_serialization.register
 def is_greater_equal_1(label: tf.Tensor) -> tf.Tensor:
     """Returns whether the label is at least 1."""
     return tf.greater_equal(label, 1.0)
 
 
-@_registered
+@_serialization.register
 def symmetric_log1p(t: tf.Tensor) -> tf.Tensor:
     """Returns sign(t) log(1 + |t|)."""
     return tf.math.log1p(tf.abs(t)) * tf.sign(t)

@@ -180,12 +180,7 @@ class _DCGWeight(LambdaWeight):
 
     def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the gains, divided by the DCG of the ideal order if normalized."""
-        if self.gain_fn is not None:
-            gain = self.gain_fn
-        elif self._is_ndcg:
-            gain = NDCGGain.of("exponential", labels)
-        else:
-            gain = tf.identity
+        gain = self.gain_fn or (NDCGGain.of("exponential", labels) if self._is_ndcg else tf.identity)
         gains = _padded.fill(gain(labels), mask, 0.0)
         if not self.normalized:
             return gains

@@ -78,7 +78,5 @@ def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float)
     place = (1.0 - tf.tanh((scores - mean) / temperature)) * ((num_bins - 1) / 2.0)
     upper = tf.stop_gradient(tf.minimum(tf.floor(place), num_bins - 2.0))
     share = (place - upper)[:, :, tf.newaxis]
-    first = tf.cast(upper, tf.int32)
-    return (1.0 - share) * tf.one_hot(first, num_bins, dtype=scores.dtype) + share * tf.one_hot(
-        first + 1, num_bins, dtype=scores.dtype
-    )
+    first, second = (tf.one_hot(tf.cast(upper, tf.int32) + step, num_bins, dtype=scores.dtype) for step in (0, 1))
+    return (1.0 - share) * first + share * second

@@ -136,9 +136,8 @@ class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
             targets = tf.stop_gradient(tf.where(clicked, tf.ones_like(posterior), posterior))
             return tf.nn.sigmoid_cross_entropy_with_logits(targets, logits)
 
-        return self.exam_loss_weight * cross_entropy(exam, relevance) + self.rel_loss_weight * cross_entropy(
-            relevance, exam
-        )
+        of_exam, of_relevance = cross_entropy(exam, relevance), cross_entropy(relevance, exam)
+        return self.exam_loss_weight * of_exam + self.rel_loss_weight * of_relevance
 
 
 @LOSSES.register("dual_learning")
@@ -239,9 +238,8 @@ class MixtureEMLoss(MultiScoreLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         logits = scores / self.temperature
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(
-            tf.broadcast_to(labels[:, :, tf.newaxis], tf.shape(logits)), logits
-        )
+        targets = tf.broadcast_to(labels[:, :, tf.newaxis], tf.shape(logits))
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(targets, logits)
         of_models = tf.reduce_sum(tf.where(mask[:, :, tf.newaxis], losses, tf.zeros_like(losses)), axis=1)
         gaps = tf.minimum(of_models - tf.reduce_min(of_models, axis=1, keepdims=True), of_models.dtype.max * 1e-11)
         return tf.reduce_sum(tf.stop_gradient(tf.nn.softmax(-self.alpha * gaps)) * of_models, axis=1)

@@ -116,11 +116,9 @@ def ideal_dcg(
 
 def _dcg_in_ideal_order(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
     # Labels are mostly small integers. Then no sort is needed, which takes as long as everything else.
-    is_graded = tf.logical_and(
-        tf.reduce_all(tf.equal(relevance, tf.floor(relevance))), tf.reduce_all(relevance <= _GRADES)
-    )
+    is_graded = tf.logical_and(tf.equal(relevance, tf.floor(relevance)), relevance <= _GRADES)
     return tf.cond(
-        is_graded,
+        tf.reduce_all(is_graded),
         lambda: _dcg_by_grades(relevance, at_ranks, gain),
         lambda: _dcg_by_sorting(relevance, at_ranks, gain),
     )

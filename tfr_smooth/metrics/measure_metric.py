@@ -123,10 +123,9 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         if self.no_relevant == "skip":
             has_relevant = self.measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
-        weights = sample_weight
         if isinstance(sample_weight, tf.RaggedTensor):
-            weights = _padded.weights_from_keras(sample_weight, y_true, batch.labels, batch.mask)
-        weights = self.measure.list_weights(weights, batch.labels, batch.mask)
+            sample_weight = _padded.weights_from_keras(sample_weight, y_true, batch.labels, batch.mask)
+        weights = self.measure.list_weights(sample_weight, batch.labels, batch.mask)
         filled = [_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values)]
         return filled[0], filled[1]
 

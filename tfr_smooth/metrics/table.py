@@ -19,17 +19,8 @@ _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
 
 # Smooth metrics have the names of their losses.
 NAMES: tuple[str, ...] = tuple(_MAKERS)
-# trec_eval's measures, without the cutoff, that have a metric.
-_OF_TREC_EVAL = {
-    "ndcg": "ndcg",
-    "ndcg_cut": "ndcg",
-    "map": "map",
-    "map_cut": "map",
-    "recip_rank": "mrr",
-    "P": "precision",
-    "recall": "recall",
-    "success": "hits",
-}
+# The metrics of trec_eval's measures that have other names here.
+_OF_TREC_EVAL = {"recip_rank": "mrr", "P": "precision", "success": "hits"}
 
 
 class RankingMetricKey:
@@ -115,10 +106,11 @@ def of_trec_eval(measure: str, *, argument: str = "measure") -> MeasureMetric:
     """
     (name,) = checked_measures([measure], argument=argument)
     kind, topn = parted(name)
-    if kind not in _OF_TREC_EVAL:
+    key = _OF_TREC_EVAL.get(kind, kind.removesuffix("_cut"))
+    if key not in METRICS:
         raise ValueError(f"`{argument}` must be a measure with a Keras metric, got {measure!r}.")
-    gain = {"gain": "linear"} if _OF_TREC_EVAL[kind] == "ndcg" else {}
-    return get(_OF_TREC_EVAL[kind], topn=topn, **gain)
+    gain = {"gain": "linear"} if key == "ndcg" else {}
+    return get(key, topn=topn, **gain)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:

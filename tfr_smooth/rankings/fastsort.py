@@ -103,7 +103,7 @@ class FastSort(PositionRanking):
         gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / strength
         rising = tf.pad(tf.cumsum(_padded.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
-        solve = _euclidean if self.regularization == "l2" else _entropic
+        solve = _SOLVERS[self.regularization]
         # `tf.vectorized_map` cannot convert loops of another graph.
         blocks = _BLOCKS[self.regularization] if tf.executing_eagerly() else functools.partial(_blocks, solve)
         starts = blocks(tf.stop_gradient(rising), places)
@@ -143,11 +143,9 @@ def _blocks(solve: Solve, rising: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     return tf.cond(is_wrong, lambda: _pool(_split(rising, places, solve), rising, places, solve)[0], lambda: starts)
 
 
+_SOLVERS = {"l2": _euclidean, "kl": _entropic}
 # Graphs: eager loops would copy their conditions from a GPU.
-_BLOCKS = {
-    "l2": _compiled.graph(functools.partial(_blocks, _euclidean)),
-    "kl": _compiled.graph(functools.partial(_blocks, _entropic)),
-}
+_BLOCKS = {name: _compiled.graph(functools.partial(_blocks, solve)) for name, solve in _SOLVERS.items()}
 
 
 def _pool(

@@ -118,7 +118,8 @@ def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> _compil
         return tf.minimum((block + 1) * _STATES_BETWEEN, contests)
 
     def next_state(i: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-        return _after_contest(state, tf.gather(won, i), tf.gather(lost, i))
+        if_won = tf.pad(state[..., :-1], [[0, 0], [0, 0], [1, 0]])
+        return state * tf.gather(lost, i) + if_won * tf.gather(won, i)
 
     def run_block(block: tf.Tensor, state: tf.Tensor, kept: tf.TensorArray) -> tuple[tf.Tensor, ...]:
         kept = kept.write(block, state)
@@ -158,10 +159,6 @@ def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> _compil
 
 def _by_contest(pairs: tf.Tensor) -> tf.Tensor:
     return tf.transpose(pairs, [1, 0, 2])[..., tf.newaxis]
-
-
-def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) -> tf.Tensor:
-    return distributions * lost + tf.pad(distributions[..., :-1], [[0, 0], [0, 0], [1, 0]]) * won
 
 
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

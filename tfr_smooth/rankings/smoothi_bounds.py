@@ -113,8 +113,6 @@ def smoothi_metric_error_bound(
       [0.02]
     """
     lipschitz = _arguments.real("lipschitz", lipschitz, above=0.0)
-    epsilon, rank_weights, relevance = (
-        tf.cast(tf.convert_to_tensor(t), tf.float64) for t in (epsilon, rank_weights, relevance)
-    )
+    epsilon, rank_weights, relevance = (tf.cast(tensor, tf.float64) for tensor in (epsilon, rank_weights, relevance))
     weight = tf.reduce_sum(tf.abs(rank_weights)) * tf.reduce_sum(tf.abs(relevance), axis=-1)
     return weight * lipschitz * epsilon

@@ -116,13 +116,14 @@ class SoftRank(DocumentRanking):
         numbers.)
         """
         discount = dcg.checked_discount(discount)
-        ranks = _padded.num_ranks(scores, topn)
-        length = _padded.length(scores)
-        if isinstance(ranks, int) and ranks == length:
-            topn = None
-        if topn is None and self._is_rank_binomial and isinstance(discount, str):
-            return self._expected_log2_discount(scores, mask)
-        if topn is None and self._is_rank_binomial and isinstance(discount, dcg.ShallowDiscount):
+        ranks, length = _padded.num_ranks(scores, topn), _padded.length(scores)
+        has_all_ranks = topn is None or (isinstance(ranks, int) and ranks == length)
+        is_binomial = has_all_ranks and self.distribution == "binomial" and not self.sinkhorn_steps
+        if is_binomial and isinstance(discount, str):
+            sigma = _compiled.scalar(self.sigma, tf.float64)
+            expected = _expected_discounts(scores, mask, sigma, *log2_mixture(length))
+            return tf.ensure_shape(expected, scores.shape)
+        if is_binomial and isinstance(discount, dcg.ShallowDiscount):
             moments = mean_and_variance(self._wins(scores, mask))
             expected = discount.expected(*moments, _padded.count(mask, tf.float64))
         else:
@@ -131,10 +132,6 @@ class SoftRank(DocumentRanking):
             distributions = self._distributions(scores, mask, ranks)
             expected = tf.linalg.matvec(distributions, dcg.discounts_at_ranks(discount, ranks, mask))
         return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-    @property
-    def _is_rank_binomial(self) -> bool:
-        return self.distribution == "binomial" and not self.sinkhorn_steps
 
     def _distributions(self, scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
         """Returns p_j(r), [batch, list, K] float64; 0 at padding and at ranks beyond the real documents."""
@@ -152,11 +149,6 @@ class SoftRank(DocumentRanking):
 
     def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         return win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
-
-    def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        sigma = _compiled.scalar(self.sigma, tf.float64)
-        expected = _expected_discounts(scores, mask, sigma, *log2_mixture(_padded.length(scores)))
-        return tf.ensure_shape(expected, scores.shape)
 
 
 @_compiled.program

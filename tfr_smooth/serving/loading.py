@@ -283,11 +283,9 @@ class LoadedRecommender(_Loaded):
             for name, of_users in arrays.items():
                 inputs[name] = _padded(of_users[some] if len(of_users) == count else of_users)
             answer = self._call(signature, inputs)
-            for of_user in zip(
-                *(answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores")), strict=True
-            ):
-                pairs = [pair for pair in zip(*of_user, strict=True) if pair[1] > PADDING_SCORE]
-                ranked.append([RecommendedItem(_plain(item), score) for item, score in pairs])
+            best = (answer[output].numpy()[:, :topn].tolist() for output in ("items", "scores"))
+            for pairs in map(zip, *best):
+                ranked.append([RecommendedItem(_plain(item), score) for item, score in pairs if score > PADDING_SCORE])
         return ranked
 
     def _ids(self, argument: str, values: Any) -> np.ndarray:
@@ -432,11 +430,9 @@ def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndar
 
 def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
     """Returns lists of ids as an array, padded by "" or -1; at least one in each."""
-    lengths = np.array([*map(len, lists)])
-    mask = np.arange(lengths.max(initial=1)) < lengths[:, np.newaxis]
-    padded = np.full(mask.shape, "" if lists[0].dtype == object else -1, lists[0].dtype)
-    padded[mask] = np.concatenate(lists)
-    return padded
+    dtype, longest = lists[0].dtype, max(1, *map(len, lists))
+    value: Any = "" if dtype.kind == "O" else -1
+    return tf.keras.utils.pad_sequences(lists, longest, dtype, padding="post", value=value)
 
 
 def _ranked(query: Any, lists: Sequence[Any], scores: np.ndarray) -> Any:

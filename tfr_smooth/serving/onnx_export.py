@@ -128,9 +128,8 @@ class _LookedUp(TableFeatures):
             numbered = others[name][..., -1:]
             known = ~tf.math.is_nan(numbered) & (True if mask is None else mask[..., tf.newaxis])
             is_equal = tf.equal(numbered, tf.transpose(numbered, [0, 2, 1])) & tf.transpose(known, [0, 2, 1])
-            equal, documents = (
-                tf.reduce_sum(tf.cast(of, tf.float32), axis, keepdims=True) for of, axis in ((is_equal, 2), (known, 1))
-            )
+            equal = tf.reduce_sum(tf.cast(is_equal, tf.float32), axis=2, keepdims=True)
+            documents = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
             shares = tf.where(known, tf.math.divide_no_nan(equal - 1.0, documents - 1.0), 0.0)
             others[name] = tf.concat([others[name][..., :-1], shares], axis=-1)
         return super().prepare(numbers, others, mask)

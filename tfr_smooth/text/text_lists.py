@@ -104,10 +104,8 @@ class TrainingLists:
           number: Number of the epoch, >= 0.
         """
         random = np.random.RandomState([self._seed, number])
-        order = list(range(len(self)))
-        random.shuffle(order)
         lists = []
-        for query in order:
+        for query in random.permutation(len(self)):
             pools = zip(self._pools[query], self._sizes, strict=True)
             drawn = [random.choice(pool, min(size, len(pool)), replace=False) for pool, size in pools]
             lists.append(np.concatenate(drawn).tolist())

@@ -272,9 +272,8 @@ class TextRanker(Estimator):
     ) -> token_inputs.Inputs:
         """Returns the inputs of the model for pairs of a query and a document."""
         inputs_class = _ARCHITECTURES[self._params["architecture"]][1]
-        return inputs_class(
-            encoder, queries, documents, **{name: self._params[name] for name in inputs_class.ARGUMENTS}
-        )
+        sizes = {name: self._params[name] for name in inputs_class.ARGUMENTS}
+        return inputs_class(encoder, queries, documents, **sizes)
 
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""

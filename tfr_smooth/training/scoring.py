@@ -50,9 +50,7 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
       >>> next(tfr_smooth.training.score_queries(model, dataset))[:3]
       ('q1', ['d1'], array([1.], dtype=float32))
     """
-    score = model
-    if isinstance(model, tf.keras.Model):
-        score = compiled_scorer(model)
+    score = compiled_scorer(model) if isinstance(model, tf.keras.Model) else model
     number = 0
     for element in dataset:
         inputs, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(element)

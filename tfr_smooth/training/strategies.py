@@ -63,9 +63,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
         return _mirrored()
     if name == "multi_worker":
         _check_tf_config()
-        if _keras.IS_KERAS_3:
-            return _Keras3MultiWorkerStrategy()
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _Keras3MultiWorkerStrategy() if _keras.IS_KERAS_3 else tf.distribute.MultiWorkerMirroredStrategy()
     return tf.distribute.get_strategy()
 
 

@@ -278,7 +278,6 @@ class ExactValidation(Validation):
         super().__init__(self._exact, monitor=best_by, mode=mode, path=path, patience=patience)
         self._dataset = dataset
         self._metrics = list(metrics)
-        self._batches, self._shared = dataset, False
         self.evaluation: Evaluation | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
