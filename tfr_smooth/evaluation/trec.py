@@ -116,9 +116,7 @@ def trec_eval(
       map   0.5833
     """
     by_query = trec_eval_by_query(queries, measures, qrels=qrels)
-    names = next(iter(by_query.values()))
-    means = {name: math.fsum(values[name] for values in by_query.values()) / len(by_query) for name in names}
-    return ByMeasure(means)
+    return ByMeasure({name: estimate.mean for name, estimate in estimates(by_query).items()})
 
 
 def trec_eval_by_query(

@@ -26,8 +26,7 @@ def swap(discount: RankDiscount, ranks: tf.Tensor, topn: int | None) -> tf.Tenso
     discounts = discount(ranks)
     if topn is not None:
         discounts = _padded.fill(discounts, ranks <= topn, 0.0)
-    first, second = _pairs(discounts)
-    return tf.abs(first - second)
+    return tf.abs(tf.subtract(*_pairs(discounts)))
 
 
 def distance(discount: RankDiscount, ranks: tf.Tensor) -> tf.Tensor:

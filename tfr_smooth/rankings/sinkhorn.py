@@ -203,10 +203,9 @@ def _scaled(
     columns = tf.cast(places, kernel.dtype)
     rows = tf.math.reciprocal_no_nan(tf.linalg.matvec(kernel, columns))
     state = (rows, columns, tf.zeros_like(places[:, :1]))
-    rows, columns, _ = tf.while_loop(
+    return tf.while_loop(
         lambda *state: tf.logical_not(tf.reduce_all(state[2])), step, state, maximum_iterations=max_iterations
-    )
-    return rows, columns
+    )[:2]
 
 
 def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:

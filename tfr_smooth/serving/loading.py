@@ -168,10 +168,7 @@ class LoadedRanker(_Loaded):
         """Returns the scores of documents, those of each list together, given the row of each for messages."""
         check_process()
         for name in self._of_list & raw.keys():
-            values = raw[name]
-            others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
-            differ = (values != others) & ((values == values) | (others == others))  # not both missing
-            if len(varies := np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))):
+            if len(varies := sources.varying(raw[name], lengths)):
                 got = f"different values in the query of row {rows[varies[0]]}"
                 raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
         if self._vectors is not None and DENSE not in raw:

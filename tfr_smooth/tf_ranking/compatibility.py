@@ -23,10 +23,6 @@ class ServingInputReceiver(NamedTuple):
     receiver_tensors_alternatives: Any = None
 
 
-class _ModeKeys:
-    TRAIN, EVAL, PREDICT = "train", "eval", "infer"
-
-
 class _Module(types.ModuleType):
     """A module that raises an error about Estimators for missing names."""
 
@@ -43,7 +39,7 @@ class _Module(types.ModuleType):
 def _estimator() -> types.ModuleType:
     """Returns a stand-in for `tf.estimator` with the names that TF-Ranking uses outside of Estimators."""
     module = _Module("tf.estimator", "Stand-in for the module that TensorFlow 2.16 removed.")
-    module.ModeKeys = _ModeKeys  # type: ignore[attr-defined]
+    module.ModeKeys = types.SimpleNamespace(TRAIN="train", EVAL="eval", PREDICT="infer")  # type: ignore[attr-defined]
     module.export = _Module("tf.estimator.export")  # type: ignore[attr-defined]
     module.export.ServingInputReceiver = ServingInputReceiver
     return module

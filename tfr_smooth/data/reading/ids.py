@@ -72,9 +72,7 @@ def read_ids(what: str, ids: Any, *, is_text: bool | None = None, rows: bool = T
         raise ValueError(f"{what} must be {expected}, got {checks.shown(given[row])}{f' in row {row}' * rows}.")
     if not is_text:
         return np.array(values, np.int64)
-    texts = np.empty(len(values), object)
-    texts[:] = list(map(str, values))
-    return texts
+    return np.array(list(map(str, values)), object)
 
 
 def as_integer(value: Any) -> int | None:

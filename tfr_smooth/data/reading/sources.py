@@ -387,20 +387,21 @@ def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, Any]:
 
 def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -> None:
     """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
-    firsts = np.repeat(lists.starts[:-1], lists.lengths)
     if value_type(column.type) in NESTED:  # which Arrow does not encode
         values = ColumnValues(column)(lists.rows)
-        others = values[firsts]
-        missing = (values != values) & (others != others)
-        varies = np.flatnonzero(((values != others) & ~missing).any(axis=1))
     elif pa.types.is_nested(column.type):
         raise ValueError(f"{what} must have text, numbers, dates or sets, got the type {column.type}.")
     else:
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = encoded.indices.to_numpy()[lists.rows]
-        varies = np.flatnonzero(codes != codes[firsts])
-    if len(varies):
+        values = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
+    if len(varies := varying(values, lists.lengths)):
         raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")
+
+
+def varying(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns the places of values that are not those of the first document of their list; missing ones are equal."""
+    others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
+    differ = (values != others) & ((values == values) | (others == others))
+    return np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))
 
 
 def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]) -> Any:

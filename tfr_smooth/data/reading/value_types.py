@@ -176,7 +176,7 @@ def parsed_dates(where: Where, texts: Any, date_format: str = "") -> Any:
     read = functools.partial(_dates_of_format, date_format=date_format) if date_format else iso_dates
     try:
         return read(known)
-    except pa.ArrowInvalid:
+    except ValueError:  # also of Arrow
         expected = f"dates as {date_format!r}" if date_format else _EXPECTED["date"]
         # The first row with which the rows up to it cannot be read.
         row = bisect.bisect_left(range(len(known)), True, key=lambda row: _fails(read, known[: row + 1]))
@@ -190,10 +190,7 @@ def _dates_of_format(texts: Any, date_format: str) -> Any:
         date = datetime.datetime.strptime(text, date_format)
         return date.astimezone(datetime.timezone.utc).replace(tzinfo=None) if date.tzinfo else date
 
-    try:
-        return by_value(texts, date_of, pa.timestamp("us"))
-    except ValueError as error:
-        raise pa.ArrowInvalid(str(error)) from None
+    return by_value(texts, date_of, pa.timestamp("us"))
 
 
 def iso_dates(texts: Any) -> Any:
@@ -208,7 +205,7 @@ def _fails(read: Callable[[Any], Any], values: Any) -> bool:
     """Returns whether a value cannot be read."""
     try:
         read(values)
-    except pa.ArrowInvalid:
+    except ValueError:
         return True
     return False
 
