@@ -85,6 +85,7 @@ class ColumnValues:
         values = kind.value_type if nested in NESTED else kind
         self.is_set = nested == "set"
         self.width: int | None = kind.list_size if nested == "vector" else None
+        self.shape = [] if nested not in NESTED else [self.width]  # of the value of a row; None for sets
         given = value_type(values)
         as_text = given in TEXTS or values.id == pa.lib.Type_DECIMAL256
         self.dtype = np.dtype(object if as_text else np.int64 if given == "date" else np.float32)
@@ -98,11 +99,6 @@ class ColumnValues:
         assert self.width is not None
         flat = chunk.values.slice(chunk.offset * self.width, len(chunk) * self.width)
         return _as_numpy(flat).reshape(-1, self.width)
-
-    @property
-    def shape(self) -> list[int | None]:
-        """The shape of the value of a row; None for sets."""
-        return [] if self.width is None and not self.is_set else [self.width]
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Returns the values of rows, int64 [n]."""

@@ -386,8 +386,8 @@ class Lists:
         labels = [np.zeros(0, np.float32), *map(self.values, self.roles.labels)]  # none without a column of labels
         distinct, numbers = np.unique(np.concatenate(labels), return_counts=True)
         whole, highest = bool((distinct == np.round(distinct)).all()), float(distinct.max(initial=0.0))
-        pairs = zip(distinct.tolist(), numbers.tolist(), strict=True)
-        counts = dict(pairs) if len(distinct) <= _MOST_LABELS else {}
+        few = len(distinct) <= _MOST_LABELS
+        counts = dict(zip(distinct.tolist(), numbers.tolist(), strict=True)) if few else {}
         missing, rows = {}, self.rows
         for name in self.roles.features:
             column = self.source[name]

@@ -350,8 +350,7 @@ def evaluate_rows(
     if labels.shape != scores.shape or scores.ndim != 1 or not len(scores):
         expected = "one value per row, as many as `scores` and at least one"
         raise ValueError(f"`labels` must have {expected}, got shapes {labels.shape} and {scores.shape}.")
-    ids = query_ids(Where("`queries`"), column("queries", queries, len(scores)))
-    codes = ids.dictionary_encode()
+    codes = query_ids(Where("`queries`"), column("queries", queries, len(scores))).dictionary_encode()
     inverse, names = codes.indices.to_numpy(), [str(value) for value in codes.dictionary.to_pylist()]
     order = np.argsort(inverse, kind="stable")
     scored = [

@@ -56,15 +56,10 @@ class GumbelLoss(RankingLoss):
     ) -> None:
         super().__init__(**options)
         self.loss = _arguments.instance("loss", loss, RankingLoss)
-        self.highest_label = loss.highest_label
+        self.highest_label, self.shift_invariant = loss.highest_label, loss.shift_invariant
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether the loss is invariant to a shift of the scores."""
-        return self.loss.shift_invariant
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists, with the weights as the loss takes them."""

@@ -54,15 +54,11 @@ class MeasureLoss(RankingLoss):
     def __init__(self, ranking: Ranking, measure: Measure, **options: Unpack[LossOptions]) -> None:
         self.ranking = _arguments.instance("ranking", ranking, Ranking)
         self.measure = _arguments.instance("measure", measure, Measure)
+        self.shift_invariant = ranking.shift_invariant
         # The gain of a document, unlike that of the mean label at a rank, has a gradient for all labels.
         if isinstance(measure, NDCG) and measure.gain == "exponential" and not isinstance(ranking, DocumentRanking):
             self.highest_label = HIGHEST_GRADE
         super().__init__(**options)
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether the ranking is invariant to a shift of the scores."""
-        return self.ranking.shift_invariant
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch]: 1 - measure."""

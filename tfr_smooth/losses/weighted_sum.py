@@ -55,15 +55,11 @@ class WeightedSumLoss(RankingLoss):
             if isinstance(_arguments.instance("losses", loss, RankingLoss), MultiScoreLoss):
                 raise ValueError(f"`losses` must be losses of one score per document, got {loss!r}.")
         self.highest_label = min(loss.highest_label for loss in self.losses)
+        self.shift_invariant = all(loss.shift_invariant for loss in self.losses)
         weights = [1.0] * len(self.losses) if weights is None else list(weights)
         if len(weights) != len(self.losses):
             raise ValueError(f"`weights` must have one entry per loss, {len(self.losses)}, got {len(weights)}.")
         self.weights = [_arguments.real("weights", weight, least=0.0) for weight in weights]
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether all losses are invariant to a shift of the scores."""
-        return all(loss.shift_invariant for loss in self.losses)
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists, with the weights as each loss takes them."""

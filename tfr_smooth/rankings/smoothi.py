@@ -109,8 +109,7 @@ class SmoothI(Ranking):
         Time and memory O(K N) per list.
         """
         arguments = scores, mask, _padded.num_ranks(scores, topn), self._settings()
-        rows = _recursion(*arguments, stop_gradient=self.stop_gradient)
-        return tf.transpose(rows, [1, 0, 2])
+        return tf.transpose(_recursion(*arguments, stop_gradient=self.stop_gradient), [1, 0, 2])
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None

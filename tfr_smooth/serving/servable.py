@@ -58,6 +58,7 @@ class RankerInputs:
         if twice:
             raise ValueError(f"`example_feature_spec` must not share names with the context or the mask, got {twice}.")
         self.mask_feature_name = mask_feature_name
+        self.mask_name = mask_feature_name or "mask"  # in a signature
         self.columns = columns
         self.missing_values = missing_values
 
@@ -87,11 +88,6 @@ class RankerInputs:
         keeps = all(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and not keyword.iskeyword(name) for name in names)
         keeps = keeps and len({name.lower() for name in names}) == len(names)
         return {name: name if keeps else f"input_{place}" for place, name in enumerate(names)}
-
-    @property
-    def mask_name(self) -> str:
-        """The name of the mask in a signature."""
-        return self.mask_feature_name or "mask"
 
     def tensor_specs(self) -> dict[str, tf.TensorSpec]:
         """Returns the tensor specs of the features, without the mask."""

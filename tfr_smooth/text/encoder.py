@@ -64,6 +64,7 @@ class Encoder(tf.keras.layers.Layer):
       tokenizer: The tokenizer.
       width: Width of the hidden states.
       max_length: Maximum number of tokens of an input; None without limit.
+      dropout: The dropout rate of the backbone.
 
     Raises:
       ValueError: If an argument is out of its range, the backbone has other inputs or no sequence of hidden states as
@@ -105,6 +106,7 @@ class Encoder(tf.keras.layers.Layer):
         self.pooling = _arguments.choice("pooling", pooling, _POOLINGS)
         self.width = states.shape[-1]
         self.max_length = getattr(backbone, "max_sequence_length", None)
+        self.dropout = getattr(backbone, "dropout", 0.0)
         if activation is not None:
             _set_activation(backbone, activation)
         places = list(inputs.values())
@@ -131,11 +133,6 @@ class Encoder(tf.keras.layers.Layer):
     def tokenize(self) -> Callable[[tf.Tensor], tf.RaggedTensor]:
         """The tokenizer in TensorFlow operations: strings [texts] to token ids, int32 [texts, (tokens)]."""
         return layout.in_graph(self.tokenizer)
-
-    @property
-    def dropout(self) -> float:
-        """The dropout rate of the backbone."""
-        return getattr(self.backbone, "dropout", 0.0)
 
     def call(self, ids: tf.Tensor, hidden: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the hidden states of token ids.
@@ -293,8 +290,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
         kind = config["position_embedding_type"]
         raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
     if hasattr(tokenizer, "strip_accents"):
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        strip = settings.get("strip_accents")
+        strip = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     activation = config.get("hidden_act") if _blocks(backbone) else None
     return Encoder(backbone, tokenizer, activation=activation, **options)

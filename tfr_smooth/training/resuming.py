@@ -119,7 +119,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             try:
                 self._restore(epoch, model)
             except (tf.errors.OpError, RuntimeError, LookupError) as error:
-                path, reason = self._path(self._directory, epoch), " ".join(str(error).split())
+                path, reason = _path(self._directory, epoch), " ".join(str(error).split())
                 warnings.warn(f"{path} is damaged and is not used: {reason}", stacklevel=2)
             else:
                 return epoch
@@ -130,17 +130,13 @@ class ResumableTraining(tf.keras.callbacks.Callback):
     def _restore(self, epoch: int, model: tf.keras.Model) -> None:
         assert self._checkpoint is not None
         with _files.readable(self._directory) as folder:
-            path = self._path(folder, epoch)
+            path = _path(folder, epoch)
             progress = json.loads(tf.train.load_checkpoint(path).get_tensor(_PROGRESS))
             self._check(progress["settings"])
             if self._validation is not None:
                 self._validation.set_state(progress["validation"], model)
             self._checkpoint.read(path).assert_consumed()
         self.history = progress["history"]
-
-    @staticmethod
-    def _path(folder: str, epoch: int) -> str:
-        return os.path.join(folder, f"ckpt-{epoch}")
 
     def _check(self, settings: dict[str, Any]) -> None:
         """Checks that a checkpoint is one of this training, before anything is restored."""
@@ -168,7 +164,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         state = None if self._validation is None else self._validation.get_state()
         self._progress.value = {"settings": self._settings, "history": self.history, "validation": state}
         with strategies.path_to_save(self._strategy, self._directory) as directory:
-            self._checkpoint.write(self._path(directory, epoch + 1))
+            self._checkpoint.write(_path(directory, epoch + 1))
             # Not Keras's `CSVLogger`: it would repeat the rows of epochs that finished, but not in a checkpoint.
             rows = itertools.zip_longest(range(1, epoch + 2), *self.history.values(), fillvalue="")
             with _files.replacing(os.path.join(directory, "log.csv")) as path, open(path, "w", newline="") as file:
@@ -176,6 +172,10 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             for old, name in _checkpoints(directory):
                 if old < epoch:  # The one before this remains, in case that this is damaged.
                     tf.io.gfile.remove(os.path.join(directory, name))
+
+
+def _path(folder: str, epoch: int) -> str:
+    return os.path.join(folder, f"ckpt-{epoch}")
 
 
 def _checkpoints(folder: str) -> list[tuple[int, str]]:

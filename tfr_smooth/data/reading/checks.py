@@ -158,9 +158,8 @@ def checked(
         columns[DENSE] = dense_column(matrix)
     else:
         for name in roles.features:
-            column = feature(where(name), table[name], part)
             # A feature may have another role, too, such as the query.
-            columns.setdefault(name, column)
+            columns.setdefault(name, feature(where(name), table[name], part))
     return pa.table(columns)
 
 

@@ -150,8 +150,7 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         with _written(folder / _FILES[1], queries.schema) as writer:
             writer.write_table(queries)
         files = {name: state_of(os.fspath(folder / name))[1:] for name in _FILES}
-        text = json.dumps({"described": described, "files": files})
-        _files.write_text(folder / "lists.json", [text])
+        _files.write_text(folder / "lists.json", [json.dumps({"described": described, "files": files})])
     except BaseException:
         if not any(folder.iterdir()):
             folder.rmdir()

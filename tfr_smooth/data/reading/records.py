@@ -343,8 +343,7 @@ class _Reader(NamedTuple):
         if self.roles.query not in self.context:
             columns[_RECORD] = pa.array(before + 1 + parents)
         where = lambda name: Where(f"feature {name!r}")  # noqa: E731
-        table = checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True)
-        return table, sizes
+        return checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True), sizes
 
 
 def _parsed(examples: list[bytes], features: Mapping[str, _Feature]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -376,8 +375,7 @@ def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarra
     except pa.ArrowInvalid:
         raise ValueError(f"feature {name!r} must be UTF-8 text.") from None
     if feature.is_scalar:
-        absent = pa.array(missing & (feature.default is None))
-        return without(flat, absent)
+        return without(flat, pa.array(missing & (feature.default is None)))
     if feature.size is None or is_text:
         return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), flat)
     return pa.FixedSizeListArray.from_arrays(flat, feature.size)
