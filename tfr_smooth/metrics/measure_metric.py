@@ -75,16 +75,12 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         super().__init__(name=name or _default_name(measure, ranking), dtype=dtype)
         self.ranking = ranking
         self.measure = measure
+        self._direction = "down" if measure.lower_is_better else "up"  # read by Keras 3's callbacks with mode="auto"
         self.no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
         self.ragged = _arguments.boolean("ragged", ragged)
         # In float64, the mean rounds to the same float32 for any number and order of batches and replicas.
         self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
         self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
-
-    @property
-    def _direction(self) -> str:
-        """Read by Keras 3's callbacks with mode="auto"."""
-        return "down" if self.measure.lower_is_better else "up"
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert

@@ -240,9 +240,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
         """
         positions = self._positions(scores, mask)
         of_documents = tf.cast(dcg.discounts_at(discount, positions - 1.0, mask), scores.dtype)
-        if topn is not None:
-            of_documents *= self._within(positions, topn)
-        return _padded.fill(of_documents, mask, 0.0)
+        return _padded.fill(of_documents * self._within(positions, topn), mask, 0.0)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
         """Returns one step per document, at its position.
@@ -257,8 +255,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
           The steps.
         """
         positions = self._positions(scores, mask)
-        within = tf.ones_like(positions) if topn is None else self._within(positions, topn)
-        return DocumentSteps(relevance, positions, within, self.beta)
+        return DocumentSteps(relevance, positions, self._within(positions, topn), self.beta)
 
     def _positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the positions, [batch, list]; 1 at padding."""
@@ -270,8 +267,9 @@ class PositionRanking(DocumentRanking, abc.ABC):
             )
         return _padded.fill(positions, mask, 1.0)
 
-    def _within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
-        return tf.sigmoid(self.beta * (topn + 0.5 - positions))
+    def _within(self, positions: tf.Tensor, topn: int | None) -> tf.Tensor:
+        """Returns the degree to which each document is within the cutoff, [batch, list]."""
+        return tf.ones_like(positions) if topn is None else tf.sigmoid(self.beta * (topn + 0.5 - positions))
 
 
 # The relaxations by name, the first word of the names of their losses.

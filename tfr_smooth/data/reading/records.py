@@ -160,8 +160,7 @@ def read_records(
     context, examples = _inferred(kind, paths[0])
     context = _chosen("context_features", context_features, context, taken)
     examples = _chosen("example_features", example_features, examples, taken)
-    numbered = [_RECORD] if query is None else []
-    names = [*numbered, *context, *examples]
+    names = [*([_RECORD] if query is None else []), *context, *examples]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
