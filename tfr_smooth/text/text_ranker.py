@@ -197,14 +197,12 @@ class TextRanker(Estimator):
             model, switch = self._compiled(init_model)
         options: dict[str, Any] = {"checkpoint_dir": None if checkpoint_dir is None else Path(checkpoint_dir)}
         options |= {"settings": self._settings(train, valid, init_model), "callbacks": [switch, *callbacks]}
-        history: dict[str, list[float]] = {}
-        best_epoch = None
+        self.history_, self.best_epoch_ = {}, None
         if self._params["epochs"]:
             with tempfile.TemporaryDirectory() as temporary:
-                history, best_epoch = self._train(model, train, valid, cache_dir or temporary, options)
+                self._train(model, train, valid, cache_dir or temporary, options)
         with _seeded(self._params["seed"]):  # without the optimizer and the strategy: for one device
             self.model_, self.columns_ = model.copy(), columns
-        self.history_, self.best_epoch_ = history, best_epoch
         return self
 
     def _split(self, X: Any, validation: Any, columns: dict[str, str | None]) -> tuple[Lists, Lists | None]:
@@ -243,10 +241,8 @@ class TextRanker(Estimator):
             model.set_weights(init_model._fitted().get_weights())
         return model
 
-    def _train(
-        self, model: Reranker, train: Lists, valid: Lists | None, cache: Any, options: dict[str, Any]
-    ) -> tuple[dict[str, list[float]], int | None]:
-        """Trains the model with a cache of frozen layers, and returns the history and the selected epoch."""
+    def _train(self, model: Reranker, train: Lists, valid: Lists | None, cache: Any, options: dict[str, Any]) -> None:
+        """Trains the model with a cache of frozen layers, and sets the history and the selected epoch."""
         p, selection = self._params, None
         drawn = text_lists.TrainingLists(train, relevant=p["relevant"], negatives=p["negatives"], seed=p["seed"])
         inputs = self._inputs(model.encoder, *text_lists.texts_of(train))
@@ -256,7 +252,7 @@ class TextRanker(Estimator):
             of_valid.freeze(cache)
             value = lambda model, name: evaluated(valid, of_valid.scores(model), [name])[name].mean  # noqa: E731
             selection = selecting(p, "ndcg", value, options["checkpoint_dir"])
-        history = training.train(
+        self.history_ = training.train(
             model,
             lambda finished: drawn.dataset(inputs, batch_size=p["batch_size"], epochs=range(finished, p["epochs"])),
             epochs=p["epochs"],
@@ -265,7 +261,7 @@ class TextRanker(Estimator):
             verbose=p["verbose"],
             **options,
         )
-        return history, None if selection is None else selection.best_epoch
+        self.best_epoch_ = None if selection is None else selection.best_epoch
 
     def _inputs(
         self, encoder: Encoder, queries: Sequence[str] = (), documents: Sequence[str] = ()
