@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _serialization
+from tfr_smooth import _arguments, _compiled, _keras, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.batches import dense_labels
@@ -89,7 +89,8 @@ class CatalogFactors(FeatureScorer):
         else:  # Transitions may look further back than the encoder.
             length = max(user_encoder.num_features, 0 if transitions is None else transitions.order)
             self._users = _Encoded(num_users, user_encoder, length)
-        self._items = _Factors("items", num_items, dim, 2 * seed + 1, has_bias=item_bias)
+        options = {"has_bias": item_bias, "is_sparse": user_encoder is None}
+        self._items = _Factors("items", num_items, dim, 2 * seed + 1, **options)
         if self.user_encoder is not None:
             self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = user_encoder is None
@@ -332,10 +333,14 @@ class _Factors(tf.keras.layers.Layer):
       dim: The dimension.
       seed: Seed of the vectors.
       has_bias: Whether each has a bias, initially 0.
+      is_sparse: Whether the gradient of rows is sparse, for steps that use no others.
     """
 
-    def __init__(self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False) -> None:
+    def __init__(
+        self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False, is_sparse: bool = True
+    ) -> None:
         super().__init__(name=what)
+        self._is_sparse = is_sparse
         self.built = True  # the constructor creates all weights
         initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
         self.factors: Any = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
@@ -343,7 +348,9 @@ class _Factors(tf.keras.layers.Layer):
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, given by their indices [batch], or of all: [batch, dim]."""
-        return _chosen(self.factors, rows)
+        if rows is None or not self._is_sparse:
+            return _chosen(self.factors, rows)
+        return tf.gather(_keras.tensorflow_variables([self.factors])[0], rows)
 
     def continue_from(self, other: _Factors, places: np.ndarray) -> None:
         """Copies the weights of others, which have these places."""
