@@ -123,7 +123,7 @@ class CatalogFactors(FeatureScorer):
         """Gives vectors to users and items without interactions, and to such items a bias.
 
         Their directions are those that an encoder of their features learns from the vectors of the others. Their norm
-        is the mean norm, and their bias the mean bias, of the others.
+        is the mean norm, and their bias the mean bias, of the others. New items have the transitions of similar ones.
 
         Args:
           interactions: The interactions of the training.
@@ -136,7 +136,10 @@ class CatalogFactors(FeatureScorer):
         if self.user_encoder is None:
             self._set_new(self._users, interactions.items_per_user > 0, users or _mean)
         if items is not None:
-            self._set_new(self._items, interactions.users_per_item > 0, items)
+            is_known = interactions.users_per_item > 0
+            self._set_new(self._items, is_known, items)
+            if self.transitions is not None:
+                self.transitions.set_new(tf.math.l2_normalize(self._items.vectors(), axis=1).numpy(), is_known)
 
     def _set_new(self, table: _Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
