@@ -104,7 +104,7 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, name):
     assert of_cold_items(recommender) > 0.6
     top = recommender.recommend(cold.user_ids, topn=2)
     found = recommender.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
-    assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8
+    assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.75  # by chance 0.25
     assert (recommender.interactions_.users_per_item == 0)[found].mean() > 0.5  # most of the group that is left
 
 
