@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from scipy import sparse
 
 from tests.helpers.modes import quick_or_slow
 from tests.recommendation.groups import in_time
@@ -225,25 +224,6 @@ def test_transitions_are_those_of_the_markov_chain():
     copy = Transitions.from_config(layer.get_config())
     copy.set_weights(layer.get_weights())
     np.testing.assert_array_equal(copy(tf.constant(items)), scores)
-
-
-def test_a_new_item_has_the_mean_transitions_of_similar_ones_by_share():
-    matrix = np.random.default_rng(0).random([40, 30]) < np.linspace(0.2, 0.8, 30)
-    matrix[:, [4, 11]] = False
-    times = np.random.default_rng(1).random(matrix.sum())
-    interactions = recommendation.Interactions(sparse.csr_array(matrix), times=times)
-    chain, users, is_known = recommendation.MarkovChain().fit(interactions), np.arange(40), matrix.any(axis=0)
-    layer, items = Transitions.of(chain, weight=1.0), tf.constant(interactions.latest(users, 10)[0])
-    before = np.exp(layer(items).numpy())
-    vectors = np.random.default_rng(2).normal(size=[30, 5]).astype(np.float32)
-    layer.set_new(vectors, is_known)
-    found = np.exp(layer(items).numpy())
-    np.testing.assert_array_equal(found[:, is_known], before[:, is_known])
-    known = np.flatnonzero(is_known)
-    for item in (4, 11):
-        similar = known[np.argsort(-(vectors @ vectors[item])[known])[:20]]
-        expected = np.average(before[:, similar], axis=1, weights=matrix.sum(axis=0)[similar] + 1.0)
-        np.testing.assert_allclose(found[:, item], expected, rtol=1e-4)
 
 
 def walks(count, seed=0):

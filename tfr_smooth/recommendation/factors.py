@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _keras, _serialization
+from tfr_smooth import _arguments, _compiled, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.batches import dense_labels
@@ -89,8 +89,7 @@ class CatalogFactors(FeatureScorer):
         else:  # Transitions may look further back than the encoder.
             length = max(user_encoder.num_features, 0 if transitions is None else transitions.order)
             self._users = _Encoded(num_users, user_encoder, length)
-        options = {"has_bias": item_bias, "is_sparse": user_encoder is None}
-        self._items = _Factors("items", num_items, dim, 2 * seed + 1, **options)
+        self._items = _Factors("items", num_items, dim, 2 * seed + 1, has_bias=item_bias)
         if self.user_encoder is not None:
             self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = user_encoder is None
@@ -123,7 +122,7 @@ class CatalogFactors(FeatureScorer):
         """Gives vectors to users and items without interactions, and to such items a bias.
 
         Their directions are those that an encoder of their features learns from the vectors of the others. Their norm
-        is the mean norm, and their bias the mean bias, of the others. New items have the transitions of similar ones.
+        is the mean norm, and their bias the mean bias, of the others.
 
         Args:
           interactions: The interactions of the training.
@@ -136,10 +135,7 @@ class CatalogFactors(FeatureScorer):
         if self.user_encoder is None:
             self._set_new(self._users, interactions.items_per_user > 0, users or _mean)
         if items is not None:
-            is_known = interactions.users_per_item > 0
-            self._set_new(self._items, is_known, items)
-            if self.transitions is not None:
-                self.transitions.set_new(tf.math.l2_normalize(self._items.vectors(), axis=1).numpy(), is_known)
+            self._set_new(self._items, interactions.users_per_item > 0, items)
 
     def _set_new(self, table: _Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
@@ -336,14 +332,10 @@ class _Factors(tf.keras.layers.Layer):
       dim: The dimension.
       seed: Seed of the vectors.
       has_bias: Whether each has a bias, initially 0.
-      is_sparse: Whether the gradient of rows is sparse, for steps that use no others.
     """
 
-    def __init__(
-        self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False, is_sparse: bool = True
-    ) -> None:
+    def __init__(self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False) -> None:
         super().__init__(name=what)
-        self._is_sparse = is_sparse
         self.built = True  # the constructor creates all weights
         initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
         self.factors: Any = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
@@ -351,9 +343,7 @@ class _Factors(tf.keras.layers.Layer):
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, given by their indices [batch], or of all: [batch, dim]."""
-        if rows is None or not self._is_sparse:
-            return _chosen(self.factors, rows)
-        return tf.gather(_keras.tensorflow_variables([self.factors])[0], rows)
+        return _chosen(self.factors, rows)
 
     def continue_from(self, other: _Factors, places: np.ndarray) -> None:
         """Copies the weights of others, which have these places."""

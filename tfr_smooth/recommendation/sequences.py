@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _serialization
 from tfr_smooth.recommendation.baselines import MarkovChain
-from tfr_smooth.recommendation.catalog_order import blocks
-
-# The number of similar items that give a new item its transitions (`benchmarks/new_items.py`).
-_SIMILAR = 20
 
 
 @_serialization.register
@@ -129,11 +124,8 @@ def to_end(items: tf.Tensor) -> tf.Tensor:
 class Transitions(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """Log-probabilities of a `MarkovChain` for all items, given the items of users in order.
 
-    An item without interactions, which never followed any, has the mean probability of similar ones after `set_new`.
-
     Args:
       num_items: Number of items of the catalog, >= 1.
-      num_new: Number of items without interactions, >= 0.
       num_entries: Number of pairs of an item and one that followed it, >= 0.
       order: As for `MarkovChain`.
       decay: As for `MarkovChain`.
@@ -144,10 +136,10 @@ class Transitions(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     """
 
     def __init__(
-        self, *, num_items: int, num_new: int, num_entries: int, order: int, decay: float, weight: float, **kwargs: Any
+        self, *, num_items: int, num_entries: int, order: int, decay: float, weight: float, **kwargs: Any
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
-        self.num_items, self.num_new, self.num_entries = num_items, num_new, num_entries
+        self.num_items, self.num_entries = num_items, num_entries
         self.order, self.decay, self.weight = order, decay, weight
         options: dict[str, Any] = {"initializer": "zeros", "trainable": False}
         self.starts = self.add_weight(name="starts", shape=(num_items + 1,), dtype="int32", **options)
@@ -155,39 +147,16 @@ class Transitions(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self.probabilities = self.add_weight(name="probabilities", shape=(num_entries,), **options)
         self.smoothed = self.add_weight(name="smoothed", shape=(num_items,), **options)
         self.shares = self.add_weight(name="shares", shape=(num_items,), **options)
-        # Where the probability of each item is among those of all items and then those of the new ones.
-        self.places = self.add_weight(name="places", shape=(num_items,), dtype="int32", **options)
-        self.similar = self.add_weight(name="similar", shape=(num_new, _SIMILAR), dtype="int32", **options)
-        self.portions = self.add_weight(name="portions", shape=(num_new, _SIMILAR), **options)
         self.built = True  # the constructor creates all weights
 
     @classmethod
     def of(cls, chain: MarkovChain, weight: float) -> Transitions:
         """Returns a layer with the probabilities of a fitted chain."""
-        matrix, is_new = chain.transitions, chain.interactions_.users_per_item == 0
-        sizes = {"num_items": len(is_new), "num_new": int(is_new.sum()), "num_entries": matrix.nnz}
-        layer = cls(**sizes, order=chain.order, decay=chain.decay, weight=weight)
-        of_new = np.arange(len(is_new)), np.zeros(layer.similar.shape), np.zeros(layer.portions.shape)
-        layer.set_weights([matrix.indptr, matrix.indices, matrix.data, chain.smoothed, chain.shares, *of_new])
+        matrix = chain.transitions
+        sizes = {"num_items": matrix.shape[0], "num_entries": matrix.nnz, "order": chain.order, "decay": chain.decay}
+        layer = cls(**sizes, weight=weight)
+        layer.set_weights([matrix.indptr, matrix.indices, matrix.data, chain.smoothed, chain.shares])
         return layer
-
-    def set_new(self, vectors: np.ndarray, is_known: np.ndarray) -> None:
-        """Gives new items the mean probabilities of the most similar known ones, by share.
-
-        Args:
-          vectors: float32 [items, size], whose inner products are the similarities.
-          is_known: Which items have interactions, bool [items].
-        """
-        known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
-        similar, portions = np.zeros(self.similar.shape, np.int32), np.zeros(self.portions.shape, np.float32)
-        count, shares = min(_SIMILAR, len(known)), tf.convert_to_tensor(self.shares).numpy()
-        for block in blocks(len(new), len(known)):
-            found = tf.math.top_k(vectors[new[block]] @ vectors[known].T, count).indices.numpy()
-            similar[block, :count] = known[found]
-        portions[:, :count] = shares[similar[:, :count]]
-        self.similar.assign(similar)
-        self.portions.assign(portions / portions.sum(axis=1, keepdims=True))
-        self.places.assign(np.where(is_known, np.arange(len(is_known)), len(is_known) + np.cumsum(~is_known) - 1))
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns float32 [batch, items], given indices of items, int32 [batch, any], in order; below 0 for none."""
@@ -206,12 +175,7 @@ class Transitions(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         smoothed = weights * tf.gather(tf.convert_to_tensor(self.smoothed), item)
         total, rest = (tf.math.unsorted_segment_sum(each, users, count)[:, tf.newaxis] for each in (weights, smoothed))
         rest = tf.where(total > 0.0, rest, 1.0) * tf.convert_to_tensor(self.shares)
-        found = (found + rest) / tf.where(total > 0.0, total, 1.0)
-        if self.num_new:
-            similar = tf.gather(found, tf.convert_to_tensor(self.similar), axis=1)
-            found = tf.concat([found, tf.einsum("unk,nk->un", similar, tf.convert_to_tensor(self.portions))], axis=1)
-            found = tf.gather(found, tf.convert_to_tensor(self.places), axis=1)
-        return self.weight * tf.math.log(found)
+        return self.weight * tf.math.log((found + rest) / tf.where(total > 0.0, total, 1.0))
 
 
 @tf.custom_gradient

@@ -14,13 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
 from tfr_smooth.recommendation.baselines import MarkovChain
-from tfr_smooth.recommendation.batches import (
-    SequenceBatches,
-    candidate_batches,
-    dense_labels,
-    expected_candidates,
-    user_batches,
-)
+from tfr_smooth.recommendation.batches import SequenceBatches, candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, PropagatedFactors
@@ -33,8 +27,6 @@ from tfr_smooth.training.validation import selecting
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
 _LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
 _LEAST |= {"history_length": 1}
-# The part of the catalog that candidates may be: an item costs twice as much among them as in a compiled step of all.
-_MOST_CANDIDATES = 0.4
 # Arguments that are None by default: with factors of users, chosen as the default loss, and with sequences, chosen on
 # the last but one items of MovieLens-100K and of Toys and Games (`benchmarks/sequences.py`).
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
@@ -202,18 +194,13 @@ class RecommenderTraining:
         p, negatives = self._params, self._params["negatives"]
         if p["hard_negatives"] is not None and not prefix:
             negatives, loss = None, BestItemsLoss(loss, p["hard_negatives"])
-        if negatives is not None and prefix and p["history_items"] is None:
-            candidates = expected_candidates(train, negatives, p["softmax_batch_size"])
-            negatives = negatives if candidates < _MOST_CANDIDATES * train.num_items else None
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
             # product with a graph does not, samples would need a program for each number of items, and replicas cannot
             # share a program.
             is_compiled = bool(prefix) and negatives is None and model.supports_jit and _compiled.has_xla()
             is_compiled = is_compiled and not tf.distribute.has_strategy()
-            optimizer = training.LazyAdamW(p[f"{prefix}learning_rate"], weight_decay=0.0, sparse_beta_1=0.0)
-            optimizer.exclude_from_weight_decay(var_names=[""])
-            model.compile(optimizer, loss, jit_compile=is_compiled)
+            model.compile(tf.keras.optimizers.Adam(p[f"{prefix}learning_rate"]), loss, jit_compile=is_compiled)
 
         own: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
         if p["history_items"] is not None:

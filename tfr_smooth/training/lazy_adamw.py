@@ -25,8 +25,6 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     Args:
       *args: Arguments of `tf.keras.optimizers.AdamW`.
       sparse_rate: What multiplies the learning rate for sparse gradients, > 0.
-      sparse_beta_1: `beta_1` for sparse gradients, in [0, 1). 0 where a row is in few steps: AdamW applies the momentum
-        of a gradient in the steps after it, of which a row sees none, so it gets all at once. None: `beta_1`.
       l1: What multiplies the learning rate for the L1 penalty, >= 0, by parts of the names of variables.
       **kwargs: Further arguments of `tf.keras.optimizers.AdamW`.
 
@@ -42,18 +40,11 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     """
 
     def __init__(
-        self,
-        *args: Any,
-        sparse_rate: float = 1.0,
-        sparse_beta_1: float | None = None,
-        l1: Mapping[str, float] | None = None,
-        **kwargs: Any,
+        self, *args: Any, sparse_rate: float = 1.0, l1: Mapping[str, float] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.l1 = {name: _arguments.real("l1", value, least=0.0) for name, value in (l1 or {}).items()}
         self.sparse_rate = _arguments.real("sparse_rate", sparse_rate, above=0.0)
-        beta = self.beta_1 if sparse_beta_1 is None else sparse_beta_1
-        self.sparse_beta_1 = _arguments.real("sparse_beta_1", beta, least=0.0, below=1.0)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any = None) -> None:
         """Called by Keras: changes a variable by its gradient."""
@@ -72,14 +63,13 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
         tables = (variable, self._momentums[index], self._velocities[index])
         value, momentum, velocity = (table if isinstance(table, tf.Variable) else table.value for table in tables)
         step, rate = tf.cast(self.iterations + 1, tf.float32), self.sparse_rate * tf.cast(learning_rate, tf.float32)
-        mean = self.sparse_beta_1 * tf.gather(momentum, rows) + (1.0 - self.sparse_beta_1) * change
+        mean = self.beta_1 * tf.gather(momentum, rows) + (1.0 - self.beta_1) * change
         square = self.beta_2 * tf.gather(velocity, rows) + (1.0 - self.beta_2) * tf.square(change)
-        correction = tf.sqrt(1.0 - tf.pow(self.beta_2, step)) / (1.0 - tf.pow(self.sparse_beta_1, step))
+        correction = tf.sqrt(1.0 - tf.pow(self.beta_2, step)) / (1.0 - tf.pow(self.beta_1, step))
         momentum.scatter_update(tf.IndexedSlices(mean, rows))
         velocity.scatter_update(tf.IndexedSlices(square, rows))
         value.scatter_sub(tf.IndexedSlices(rate * correction * mean / (tf.sqrt(square) + self.epsilon), rows))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        own = {"sparse_rate": self.sparse_rate, "sparse_beta_1": self.sparse_beta_1, "l1": self.l1}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "sparse_rate": self.sparse_rate, "l1": self.l1}
