@@ -19,7 +19,7 @@ from tfr_smooth.columns.date import are_dates
 from tfr_smooth.columns.hints import date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
 from tfr_smooth.columns.text import words
-from tfr_smooth.data.column_values import value_type
+from tfr_smooth.data.column_values import value_type, varying
 from tfr_smooth.data.lists import Lists
 
 _CODES = 2**32 - 5  # a prime; codes of different terms are rarely equal
@@ -282,8 +282,7 @@ def _sampled(lists: Lists) -> Lists:
 
 def _is_of_lists(values: pa.Array, lists: Lists) -> bool:
     """Returns whether values of the documents are the same in each list."""
-    codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
-    return bool((codes == np.repeat(codes[lists.starts[:-1]], lists.lengths)).all())
+    return not len(varying(values.dictionary_encode(null_encoding="encode").indices.to_numpy(), lists.lengths))
 
 
 def _have_common_words(*texts: pa.Array) -> bool:

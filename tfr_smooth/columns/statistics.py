@@ -18,7 +18,7 @@ from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_
 from tfr_smooth.columns.kinds import Column
 from tfr_smooth.columns.set import Set, split_sets
 from tfr_smooth.columns.text import NUMBERS, Text, numbers_of
-from tfr_smooth.data.column_values import without
+from tfr_smooth.data.column_values import varying, without
 from tfr_smooth.data.lists import Lists
 
 WIDTH = 2  # features of a statistic
@@ -214,8 +214,7 @@ def mean_labels(lists: Lists) -> np.ndarray:
 
 def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:
     """Returns whether all documents of each list have the same text, of the texts of the rows of the source."""
-    codes, starts = _codes(values)[0][lists.rows], lists.starts[:-1]
-    return np.array_equal(np.maximum.reduceat(codes, starts), np.minimum.reduceat(codes, starts))
+    return not len(varying(_codes(values)[0][lists.rows], lists.lengths))
 
 
 class _Rows(NamedTuple):

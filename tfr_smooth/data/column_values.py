@@ -65,6 +65,13 @@ def update_hash(checksum: Any, column: Any) -> None:
         checksum.update(pa.record_batch([part.drop_null()], names=["values"]).serialize())
 
 
+def varying(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns the places of values that are not those of the first document of their list; missing ones are equal."""
+    others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
+    differ = (values != others) & ((values == values) | (others == others))
+    return np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))
+
+
 class ColumnValues:
     """The values of a column by row, as NumPy arrays for TensorFlow.
 

@@ -16,6 +16,7 @@ from tfr_smooth import _arguments
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns.kinds import KINDS, Column, check_names, listed, raw_array
 from tfr_smooth.columns.list_context import similar_lists
+from tfr_smooth.data.column_values import varying
 from tfr_smooth.data.reading import checks, ids, sources
 from tfr_smooth.data.roles import DENSE
 from tfr_smooth.models import PADDING_SCORE
@@ -168,7 +169,7 @@ class LoadedRanker(_Loaded):
         """Returns the scores of documents, those of each list together, given the row of each for messages."""
         check_process()
         for name in self._of_list & raw.keys():
-            if len(varies := sources.varying(raw[name], lengths)):
+            if len(varies := varying(raw[name], lengths)):
                 got = f"different values in the query of row {rows[varies[0]]}"
                 raise ValueError(f"column {name!r} must be the same in all rows of a query, got {got}.")
         if self._vectors is not None and DENSE not in raw:

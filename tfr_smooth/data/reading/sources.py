@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column_values import NESTED, ColumnValues, dense_column, value_type
+from tfr_smooth.data.column_values import NESTED, ColumnValues, dense_column, value_type, varying
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, files
@@ -395,13 +395,6 @@ def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -
         values = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
     if len(varies := varying(values, lists.lengths)):
         raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")
-
-
-def varying(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns the places of values that are not those of the first document of their list; missing ones are equal."""
-    others = values[np.repeat(np.cumsum(lengths) - lengths, lengths)]
-    differ = (values != others) & ((values == values) | (others == others))
-    return np.flatnonzero(differ.any(axis=tuple(range(1, differ.ndim))))
 
 
 def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]) -> Any:
