@@ -121,7 +121,7 @@ def learn_trees(
         if weak is None and layer.has_embeddings:
             weak = ()  # A feature may matter with embeddings, which trees do not have.
         elif weak is None:
-            weak = weak_features(data, parameters, len(fitted.models[0].split("\nTree=")) - 1)
+            weak = weak_features(data, parameters, fitted.models[0].count("\nTree="))
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
     except Exception as error:  # LightGBM checks parameters in many ways.
@@ -178,7 +178,7 @@ class _Fitted(NamedTuple):
         cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
         best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
         for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
-            values = booster.predict(x[rows], num_iteration=best, raw_score=True)
+            values = booster.predict(x[rows], num_iteration=best, raw_score=True, num_threads=parameters["num_threads"])
             means.append(float(values.mean()))
             scores[rows] = values - means[-1]
         return cls([booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means)
@@ -208,8 +208,8 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     starts = np.cumsum(lengths) - lengths
     of_list = (np.maximum.reduceat(x, starts) == np.minimum.reduceat(x, starts)).all(axis=0)
     chosen = random.permutation(x.shape[1])[:_SHUFFLED]
-    shuffled = x[random.permutation(len(x))][:, chosen]
-    shuffled = np.where(of_list[chosen], x[random.permutation(starts)].repeat(lengths, axis=0)[:, chosen], shuffled)
+    some, documents, firsts = x[:, chosen], random.permutation(len(x)), random.permutation(starts)
+    shuffled = np.where(of_list[chosen], some[firsts.repeat(lengths)], some[documents])
     categories = [*data["categorical_feature"]]
     categories += (x.shape[1] + np.flatnonzero(np.isin(chosen, categories))).tolist()
     both = {
