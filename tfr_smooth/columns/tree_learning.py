@@ -67,7 +67,7 @@ def learn_trees(
     gain: str,
     given: Mapping[str, Any],
     seed: int,
-    weak: Sequence[int] | None = None,
+    before: TableFeatures | None = None,
 ) -> tuple[TableFeatures, Lists]:
     """Learns trees of the features of a layer, on parts of the training queries.
 
@@ -81,7 +81,7 @@ def learn_trees(
       gain: The gain of labels up to 30, "exponential" or "linear".
       given: Parameters of LightGBM, in place of the default ones.
       seed: The seed.
-      weak: The weak inputs of the trees, or None to find them.
+      before: The layer of an earlier training with the same weak features, if its features are the same; or None.
 
     Returns:
       The layer with the trees, and the lists with their score; both as they are if no tree splits.
@@ -118,9 +118,12 @@ def learn_trees(
     try:
         fitted = _Fitted.of(data, parameters)
         factor = slope(fitted.scores, labels, lengths)
-        if weak is None and layer.has_embeddings:
+        weak: Sequence[int]
+        if layer.has_embeddings:
             weak = ()  # A feature may matter with embeddings, which trees do not have.
-        elif weak is None:
+        elif before is not None and before.trees and before.feature_columns[:-1] == layer.feature_columns:
+            weak = before.trees.weak
+        else:
             weak = weak_features(data, parameters, fitted.models[0].count("\nTree="))
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)

@@ -39,11 +39,10 @@ class EncodedScorer(FeatureScorer):
         """Creates the layers of the encoding, from `_config`; the seed is that of the vectors of codes."""
         self.normalizer = get_normalizer(self._config["normalization"])
         if self._uses_segments:
-            others = {first + place for first, length, *_ in self._blocks for place in range(length)}
-            weak = [
-                place - sum(other < place for other in others) for place in self._config["weak"] if place not in others
-            ]
-            self.normalizer = Quantiles(segments=True, plain=weak)
+            others = self._places_of_blocks
+            plain = [place for place in self._config["weak"] if place not in others]
+            plain = [place - sum(other < place for other in others) for place in plain]  # among the numbers
+            self.normalizer = Quantiles(segments=True, plain=plain)
         tables, dim = self._config["embeddings"], self._config["embedding_dim"]
         self.embeddings = Embeddings(tables, dim=dim, seed=seed) if tables else None
 
@@ -58,13 +57,17 @@ class EncodedScorer(FeatureScorer):
         """The features that are no numbers to normalize: (first, length, ...) of codes and vectors."""
         return [*self._config["embeddings"], *self._config["vectors"]]
 
+    @property
+    def _places_of_blocks(self) -> set[int]:
+        return {first + place for first, length, *_ in self._blocks for place in range(length)}
+
     def build(self, input_shape: Any) -> None:
         """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
         if self.num_features is not None:
             return
         shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
         self.num_features = int(shape[-1])
-        others = {first + place for first, length, *_ in self._blocks for place in range(length)}
+        others = self._places_of_blocks
         # An array, since TensorFlow takes an empty list for floats.
         self._numbers = np.array([place for place in range(self.num_features) if place not in others], np.int32)
         width = len(self._numbers)

@@ -67,7 +67,8 @@ class FeedForwardScorer(EncodedScorer):
         what it lacks. Of several members, every other one has it, so that the mean is good also if the other model is
         not. None adds nothing.
       weak: The places of features that rank no better than chance by themselves; of codes, that of the first one. Half
-        of the members do not use them, of four the third and fourth, and the others use no functions of single ones.
+        of the members do not use them, of four the third and fourth, and the others have neither their quantiles nor
+        functions of single ones.
       output_bias: Whether the output layer has a bias b. Losses that do not change with a shift of the scores, such as
         those with `shift_invariant`, cannot train it: with False, it does not drift by rounding errors.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.

@@ -105,10 +105,10 @@ class TrainingPlan:
         network = self._params["network"]
         blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
         shift_invariant = getattr(self.loss_of_one_label, "shift_invariant", False)
-        # Other losses compare scores with labels, of another scale than the score of the trees.
-        blocks["offset"] = layer.num_features - 1 if layer.trees and shift_invariant else None
         if initial is not None:
             blocks["offset"] = initial.get_config()["offset"]
+        elif layer.trees and shift_invariant:  # Others compare scores with labels, of another scale than the trees'.
+            blocks["offset"] = layer.num_features - 1
         scorer: EncodedScorer
         if network is None:
             options = {name: self._params[name] for name in OF_SCORER}

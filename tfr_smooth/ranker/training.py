@@ -117,8 +117,11 @@ class RankerTraining:
         if self.params["verbose"] and (told := str(self.layer)):
             print(told, flush=True)
 
-    def _learn(self, queries: np.ndarray, verbose: bool = False) -> Lists:
-        """Learns the columns from queries, and returns all lists with their raw values."""
+    def _learn(self, queries: np.ndarray, before: TableFeatures | None = None, *, verbose: bool = False) -> Lists:
+        """Learns the columns from queries, and returns all lists with their raw values.
+
+        With the layer of the training before it, the network is the same, so that its step need not be traced again.
+        """
         p, documents = self.params, self.documents
         options = {name: p[name] for name in ("max_categories", "kinds", "list_context")}
         matches = p["matches"]
@@ -135,14 +138,8 @@ class RankerTraining:
         prepared = layer.transform(raw)
         if p["trees"] is not False:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
-            options = {"gain": gain, "given": {} if p["trees"] is True else p["trees"], "seed": p["seed"]}
-            if (
-                (first := getattr(self, "layer", None))
-                and first.trees
-                and first.feature_columns[:-1] == layer.feature_columns
-            ):
-                options["weak"] = first.trees.weak  # so that the second training has the step of the first
-            layer, prepared = learn_trees(layer, prepared, queries, **options)
+            of_trees = {"gain": gain, "given": {} if p["trees"] is True else p["trees"], "seed": p["seed"]}
+            layer, prepared = learn_trees(layer, prepared, queries, before=before, **of_trees)
         self.layer, self.prepared = layer, prepared
         return raw
 
@@ -182,7 +179,7 @@ class RankerTraining:
         trained = self._train_on(lists, folder, valid=valid, initial=initial, smooth=smooth)
         if not again:
             return trained
-        self._learn(np.arange(len(self.documents)))
+        self._learn(np.arange(len(self.documents)), self.layer)
         options = {"epochs": trained.best_epoch, "compiled": trained.compiled}
         last = self._train_on(self.prepared, self.checkpoint_dir, **options)
         return trained._replace(scorer=last.scorer)
