@@ -77,6 +77,18 @@ def test_quantiles_of_ties_are_their_lowest_and_those_of_a_constant_are_zero():
     assert not quantiles[:, 1].any()
 
 
+@pytest.mark.parametrize("plain", [[1], [2, 0], [0, 1, 2]])
+def test_plain_features_are_only_standardized(plain):
+    features = np.random.default_rng(0).normal(size=[1, 50, 3]).astype(np.float32)
+    every, some = Quantiles(segments=True), Quantiles(segments=True, plain=plain)
+    for layer in (every, some):
+        layer.adapt([{"features": features}])
+    of_feature = np.tile(np.arange(3), 18)  # values, quantiles and 16 segments
+    kept = (np.arange(54) < 3) | ~np.isin(of_feature, plain)
+    np.testing.assert_array_equal(some(features), every(features).numpy()[..., kept])
+    assert some.compute_output_shape((None, 3)) == (None, kept.sum())
+
+
 def _heavy_tails(size):
     return np.concatenate([[-1e30, 1e30], np.linspace(1.0, 2.0, size)])
 

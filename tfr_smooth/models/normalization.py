@@ -294,7 +294,9 @@ class Quantiles(Standardize):
         """
         sample = Sample(_SAMPLED)
         super().learn(map(sample.add, parts))
-        curves = np.stack([quantile_curve(column, _SEGMENTS) for column in sample.rows.T[self.others]], axis=-1)
+        curves = np.empty([3, *self.starts.shape])
+        for place, column in enumerate(sample.rows.T[self.others]):
+            curves[..., place] = quantile_curve(column, _SEGMENTS)
         rises = 2.0 * np.sqrt(3.0) / 6.0 * curves[2]  # ReLU6 of a whole segment is 6.
         for weight, value in zip((self.starts, self.slopes, self.heights), (*curves[:2], rises), strict=True):
             weight.assign(value.astype(np.float32))
