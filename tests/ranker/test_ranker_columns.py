@@ -199,9 +199,13 @@ def test_columns_that_follow_from_the_label_are_all_in_one_warning(monkeypatch):
 def test_documents_of_weight_0_tell_no_column():
     frame = product_log().drop(columns=["purchase", "shop"]).assign(weight=1.0, marked=0)
     frame.loc[::3, ["weight", "marked", "click"]] = 0.0, 1, 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="click", query="query", weight="weight")
+    ranker, roles = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}), {"label": "click", "query": "query"}
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        ranker.fit(frame, **roles, weight="weight")
+    assert not [str(each.message) for each in warned if issubclass(each.category, UserWarning)]
+    with pytest.warns(UserWarning, match=r"The columns \['marked'\] nearly are the label"):
+        ranker.fit(frame.drop(columns="weight"), **roles)
 
 
 @pytest.mark.parametrize(
