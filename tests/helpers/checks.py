@@ -37,6 +37,7 @@ _CHANGED = {
     "gain": "linear",
     "discount": [1.0, 0.7, 0.6, 0.2],
     "max_grade": 2.0,
+    "activation": "atan",
     "virtual_label": 0.3,
     "metric": "lambda_rank",
     "lambda_weight": losses.NDCGLambdaWeight(topn=3, smooth_fraction=0.25),

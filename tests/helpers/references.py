@@ -441,12 +441,20 @@ def softmax_loss(labels, scores, temperature=1.0, lambda_weight=None):
     return -(np.asarray(labels) * (logits - np.logaddexp.reduce(logits))).sum()
 
 
-def softmax_at_k(labels, scores, topn=20, weight_temperature=1.0, temperature=1.0):
+def softmax_at_k(labels, scores, topn=20, weight_temperature=11.25, temperature=1.0):
     """Yang et al. 2025 ("Breaking the Top-K Barrier"), with the exact quantile of the scores."""
     scores = np.asarray(scores, np.float64)
     threshold = sorted(scores, reverse=True)[min(topn, len(scores)) - 1]
     weights = 1.0 / (1.0 + np.exp(-(scores - threshold) / weight_temperature))
     return softmax_loss(labels * weights, scores, temperature)
+
+
+def psl(labels, scores, activation="tanh", score_range=10.0, temperature=1.0):
+    """Yang et al. 2024, Eq. 4.1, of scores divided by `score_range` at its temperature, the quotient of both."""
+    scores = np.asarray(scores, np.float64) / score_range
+    function = {"tanh": np.tanh, "atan": np.arctan, "relu": np.asarray}[activation]
+    powers = np.maximum(function(scores - scores[:, None]) + 1.0, 0.0) ** (score_range / temperature)
+    return (np.asarray(labels) * np.log(powers.sum(axis=1))).sum()
 
 
 def calibrated_softmax(labels, scores, virtual_label=0.0, **arguments):
@@ -640,6 +648,7 @@ def mean_squared(labels, scores):
 BASELINES = {
     "adr_mse": adr_mse,
     "calibrated_softmax": calibrated_softmax,
+    "psl": psl,
     "softmax_at_k": softmax_at_k,
     "list_ap": lambda labels, scores, **arguments: 1.0 - list_ap(labels, scores, **arguments),
     "lambda_loss": lambda_loss,

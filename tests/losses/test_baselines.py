@@ -196,6 +196,36 @@ def test_adr_mse_depends_on_the_order_of_the_labels_only():
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 
 
+# ---- SL@K and PSL
+
+
+def test_softmax_at_k_raises_relevant_documents_of_every_rank():
+    """For the scale that its default is for: scores of 1,000 documents in [-5, 5], one of which is relevant."""
+    labels, scores = np.eye(1000), np.tile(np.linspace(5.0, -5.0, 1000), [1000, 1])
+    _, gradient = value_and_gradient(losses.SoftmaxAtKLoss(reduction="sum"), labels, scores)
+    assert np.diag(gradient).max() < 0.0
+
+
+@pytest.mark.parametrize("activation", ["tanh", "atan", "relu"])
+def test_psl_is_at_most_the_softmax_loss_and_equals_it_for_a_wide_range_of_scores(activation):
+    """Lemma 4.1: its functions are at most the exponential one, and 1 + d like it for small differences d."""
+    labels, scores = a_list(6, 20)
+    softmax = value_of(losses.SoftmaxLoss(temperature=0.5), labels, scores)
+    narrow, wide = (
+        value_of(losses.PSLLoss(activation=activation, score_range=each, temperature=0.5), labels, scores)
+        for each in (np.ptp(scores), 1e6)
+    )
+    assert narrow < 0.99 * softmax
+    np.testing.assert_allclose(wide, softmax, rtol=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "atan", "relu"])
+def test_psl_of_two_documents(activation):
+    power = {"tanh": 1 + math.tanh(0.5), "atan": 1 + math.atan(0.5), "relu": 1.5}[activation] ** 4
+    loss = losses.PSLLoss(activation=activation, score_range=4.0)
+    np.testing.assert_allclose(value_of(loss, [2, 0], [1, 3]), 2 * math.log(1 + power), rtol=1e-12)
+
+
 # ---- ListMLE
 
 
@@ -320,6 +350,7 @@ def test_larger_labels_and_scores_equal_the_largest(label, score):
         ),
         ("lambda_loss", {"metric": "precision"}, '`topn` must be an integer >= 1 for the metric "precision", '
          "got None."),
+        ("psl", {"activation": "exp"}, "`activation` must be one of 'tanh', 'atan', 'relu', got 'exp'."),
         ("lambda_loss", {"metric": "ndcg"}, "`metric` must be one of 'ndcg_loss1', 'ndcg_loss2', 'ndcg_loss2++', "
          "'lambda_rank', 'precision', got 'ndcg'. Did you mean 'ndcg_loss2' or 'ndcg_loss1'?"),
     ],

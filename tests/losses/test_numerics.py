@@ -123,7 +123,7 @@ SCORES = [FLAT * factor for factor in (1.0, 100.0, 6e4, 1e15, 1e30, 1e-38)]
 SCORES += [np.sign(FLAT) * 3.4e38, np.where(FLAT > 0.3, FLAT, FLAT * 1e30), np.full(7, -1e30), np.zeros(7)]
 # The divisors of the scores and the factors of scores in all losses.
 SCALES = {"temperature", "alpha", "sigma", "epsilon", "regularization_strength", "weight_temperature"}
-SCALES |= {"gumbel_temperature", "beta"}
+SCALES |= {"gumbel_temperature", "beta", "score_range"}
 
 
 def check_finite(loss):

@@ -42,6 +42,7 @@ from tfr_smooth.losses.smooth import SmoothIPrecisionLoss as SmoothIPrecisionLos
 from tfr_smooth.losses.smooth import SoftNDCGLoss as SoftNDCGLoss
 from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
 from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
+from tfr_smooth.losses.softmax import PSLLoss as PSLLoss
 from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tfr_smooth.losses.softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import tensorflow as tf
 from typing_extensions import Unpack
 
@@ -206,15 +209,17 @@ class SoftmaxAtKLoss(RankingLoss):
     $$-\sum_j y_j \, \sigma\!\left(\frac{s_j - \beta}{\tau_w}\right) \log \mathrm{softmax}(s / \tau)_j$$
 
     where $\beta$ is the K-th highest score and $\sigma$ the sigmoid (Yang et al., "Breaking the Top-K Barrier", KDD
-    2025). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with its
-    gradient, so that a step along the gradient lowers the loss. Invariant to a shift of the scores. The loss is at
-    least 0. Lists without a relevant document are excluded. Weights of documents become one weight per list
-    (`list_weights`).
+    2025, Eq. 3.5). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with
+    its gradient, so that a step along the gradient lowers the loss. The default weight temperature is for scores in
+    [-5, 5], such as cosines divided by 0.2, those of `Recommender`: for cosines, the authors searched 0.5 to 3, and
+    chose 2.25 on MovieLens-100K. If it is small for the scores, the loss lowers the weights of relevant documents, and
+    so their scores: at 1, those at most ranks. Invariant to a shift of the scores. The loss is at least 0.
+    Lists without a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       topn: The cutoff K, >= 1. In shorter lists, beta is the lowest score.
       weight_temperature: $\tau_w$, the divisor of the scores in the weights, > 0. The larger, the nearer to half the
-        `SoftmaxLoss`.
+        `SoftmaxLoss`. More than 1,000 documents may need up to 15.
       temperature: $\tau$, the divisor of the scores, > 0.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
@@ -237,7 +242,7 @@ class SoftmaxAtKLoss(RankingLoss):
         self,
         *,
         topn: int = 20,
-        weight_temperature: float = 1.0,
+        weight_temperature: float = 11.25,
         temperature: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
@@ -260,6 +265,75 @@ class SoftmaxAtKLoss(RankingLoss):
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
         logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
         return -tf.reduce_sum(labels * weights * logs, axis=1)
+
+
+@LOSSES.register("psl")
+class PSLLoss(RankingLoss):
+    r"""PSL, the pairwise softmax loss: a function that grows more slowly takes the place of the exponential one.
+
+    $$\sum_i y_i \log \sum_j \sigma\!\left(\frac{s_j - s_i}{r}\right)^{r / \tau}$$
+
+    (Yang et al., "PSL: Rethinking and Improving Softmax Loss from Pairwise Perspective for Recommendation", NeurIPS
+    2024, Eq. 4.1, with the temperature $\tau / r$.) For $\sigma = \exp$, it is the `SoftmaxLoss`, as in the limit of
+    a large r. In the paper, scores are halved cosines, whose differences are in [-1, 1]. The default r has the same
+    effect for cosines divided by 0.2, the scores of `Recommender`. Invariant to a shift of the scores. The loss is at
+    least 0. Lists without a relevant document are excluded. Weights of documents become one weight per list
+    (`list_weights`).
+
+    Args:
+      activation: $\sigma(d)$: "tanh" for $\tanh(d) + 1$, "atan" for $\arctan(d) + 1$, or "relu" for
+        $\max(d + 1, 0)$. A negative $\arctan(d) + 1$, far outside of [-1, 1], counts as 0.
+      score_range: r, by which differences of scores are divided so that they are in [-1, 1], > 0.
+      temperature: $\tau$, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N^2) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PSLLoss(activation="relu", score_range=2.0)
+      >>> print(loss(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[0.0, 1.0, 9.0]])).numpy().round(4))
+      1.1787
+    """
+
+    shift_invariant = True
+
+    def __init__(
+        self,
+        *,
+        activation: str = "tanh",
+        score_range: float = 10.0,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.activation = _arguments.choice("activation", activation, _LOG_ACTIVATIONS)
+        self.score_range = _arguments.scale("score_range", score_range)
+        self.temperature = _arguments.scale("temperature", temperature)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        logs = _LOG_ACTIVATIONS[self.activation](pairwise.scaled_differences(scores, 1.0 / self.score_range))
+        logs = _padded.fill(logs * (self.score_range / self.temperature), _padded.real_pairs(mask), -1e26)
+        return tf.reduce_sum(labels * _padded.fill(tf.reduce_logsumexp(logs, axis=2), mask, 0.0), axis=1)
+
+
+def _log1p(values: tf.Tensor) -> tf.Tensor:
+    """Returns log(1 + values), far below all other results for values up to -1."""
+    positive = values > -1.0
+    return _padded.fill(tf.math.log1p(_padded.fill(values, positive, 0.0)), positive, -1e26)
+
+
+# tanh(d) + 1 is twice a sigmoid, whose logarithm does not vanish for small d.
+_LOG_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "tanh": lambda behind: math.log(2.0) - tf.nn.softplus(-2.0 * behind),
+    "atan": lambda behind: _log1p(tf.atan(behind)),
+    "relu": _log1p,
+}
 
 
 def weighted_cross_entropy(
