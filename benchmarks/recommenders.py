@@ -93,7 +93,10 @@ _QUADRATIC: dict[str, list[Any]] = {"hard_negatives": [300]}
 # For methods that train all epochs with their loss, and after a softmax loss.
 _LOSSES = {
     "SmoothI-NDCG@50": (loss("smoothi_ndcg", topn=50, delta=0.01), {"loss_alpha": [1.0, 3.0, 10.0]}),
-    "SL@20": (loss("softmax_at_k", topn=20), {"loss_weight_temperature": [1.0, 5.0, 20.0]}),
+    # In the authors' searches, for cosines that are not divided by 0.2: a weight temperature of 0.5 to 3, and the
+    # temperature of softmax.
+    "SL@20": (loss("softmax_at_k", topn=20), {"loss_weight_temperature": [5.0, 11.25, 15.0]}),
+    "PSL": (loss("psl"), {"loss_activation": ["tanh", "atan", "relu"]} | _QUADRATIC),
     "all pairs (BPR)": (loss("pairwise_logistic"), {"loss_temperature": [0.3, 1.0, 3.0]} | _QUADRATIC),
     "LambdaLoss": (loss("lambda_loss"), {"loss_sigma": [0.3, 1.0, 3.0]} | _QUADRATIC),
     "ApproxNDCG": (loss("approx_ndcg"), {"loss_alpha": [1.0, 3.0, 10.0]} | _QUADRATIC),
@@ -204,8 +207,12 @@ def run(pending: list[RecommenderJob]) -> list[experiments.Result]:
 
 def best(method: str) -> dict[str, Any]:
     """Returns the settings of the method with the best NDCG@20 on held-out items."""
-    after = {**best("softmax"), "softmax_epochs": _EPOCHS.value} if METHODS[method].after else {}
-    settings = [after | chosen for chosen in METHODS[method].settings]
+    given: dict[str, Any] = {}
+    if METHODS[method].after:
+        given = {**best("softmax"), "softmax_epochs": _EPOCHS.value}
+    elif method in _LOSSES:
+        given = {"temperature": best("softmax")["temperature"]}
+    settings = [given | chosen for chosen in METHODS[method].settings]
     found = run([job(method, each, is_search=True) for each in settings])
     return max(zip(settings, found, strict=True), key=lambda pair: pair[1].description["ndcg"])[0]
 
@@ -227,7 +234,10 @@ def rows(method: str, first: list[np.ndarray] | None) -> tuple[str, list[np.ndar
         pair = [{str(user): value for user, value in enumerate(np.mean(each, axis=0))} for each in (values, first)]
         cells.append(f"{evaluation.randomization_test(*pair).p_value:.4f}")
     cells.append(f"{statistics.mean(each.description['fit_seconds'] for each in found):.0f}")
-    shown = ", ".join(f"{name} {value:g}" for name, value in settings.items() if name in METHODS[method].grid)
+    tuned = {name: value for name, value in settings.items() if name in METHODS[method].grid}
+    shown = ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in tuned.items()
+    )
     return "| " + " | ".join([*cells, shown]) + " |", values
 
 
