@@ -10,6 +10,8 @@ from usearch import index
 from tests import helpers
 from tests.recommendation.groups import likes, likes_in_time
 from tfr_smooth import models, recommendation
+from tfr_smooth.recommendation import factors
+from tfr_smooth.recommendation import ids as ids_of
 
 # Requests of known ids, and of a user and an item that are not.
 REQUESTS = {
@@ -173,3 +175,18 @@ def test_history_vectors_have_the_greatest_likelihood(similarity, item_bias):
     best = (scores[[4, 17]].mean(axis=0) - np.log(np.exp(scores).sum(axis=0))).max()
     assert likelihood(found[0]) > best - 1e-4
     np.testing.assert_allclose(found[1], norm * users.mean(axis=0) / np.linalg.norm(users.mean(axis=0)), rtol=1e-4)
+    repeated = model.history_vectors(tf.constant([[17, 4, -1, 4], [-1] * 4])).numpy()
+    np.testing.assert_allclose(repeated[:, :3], found, rtol=1e-5)
+    nothing = model.history_vectors(tf.zeros([1, 0], tf.int32)).numpy()[:, :3]
+    np.testing.assert_allclose(nothing, found[1:], rtol=1e-6)
+
+
+def test_further_requests_prepare_nothing_for_all_users_items_or_ids(monkeypatch):
+    recommender = recommendation.Recommender(**SMALL).fit(recommendation.Interactions(likes()))
+    ask = [{"histories": [[3, 4]], "exclude": [7]}, {"users": [5, 99]}]
+    first = [recommender.recommend(**each, topn=3).items.tolist() for each in ask]
+    monkeypatch.setattr(factors, "folding_in", None)
+    monkeypatch.setattr(recommendation.CatalogFactors, "item_vectors", None)
+    known = recommender.interactions_
+    assert ids_of._places(known.item_ids) is ids_of._places(known.item_ids)
+    assert [recommender.recommend(**each, topn=3).items.tolist() for each in ask] == first

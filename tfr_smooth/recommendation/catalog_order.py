@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.ids import places_of
+from tfr_smooth.recommendation.ids import once_per_array, places_of
 from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
@@ -143,10 +143,7 @@ class CatalogOrder:
     """
 
     def __init__(self, item_ids: np.ndarray) -> None:
-        names = [str(each) for each in item_ids.tolist()]
-        self._by_name = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-        self._rank = np.empty(len(names), np.uint64)
-        self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
+        self._by_name, self._rank = _order_of(item_ids)
 
     def blocks(
         self, scorer: CatalogScorer, users: np.ndarray, hidden: Hidden | None
@@ -183,3 +180,13 @@ class CatalogOrder:
         bits = (scores + np.float32(0.0)).view(np.int32)
         ascending = np.where(bits < 0, ~bits, bits | np.int32(-(2**31))).view(np.uint32)
         return (ascending.astype(np.uint64) << np.uint64(32)) | self._rank
+
+
+@once_per_array
+def _order_of(item_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the items in ascending order of their ids as text, and the rank of each item."""
+    names = [str(each) for each in item_ids.tolist()]
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    rank = np.empty(len(names), np.uint64)
+    rank[by_name] = np.arange(len(names), dtype=np.uint64)
+    return by_name, rank

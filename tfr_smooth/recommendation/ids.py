@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import collections
+import functools
 import json
-from collections.abc import Iterable
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tfr_smooth.data.reading.ids import listed, read_ids
+
+T = TypeVar("T")
+
+
+def once_per_array(function: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:
+    """Decorates a function of ids, whose result for an array is kept as long as the array."""
+    kept: dict[int, T] = {}
+
+    @functools.wraps(function)
+    def call(ids: np.ndarray) -> T:
+        if id(ids) not in kept:
+            kept[id(ids)] = function(ids)
+            weakref.finalize(ids, kept.pop, id(ids), None)
+        return kept[id(ids)]
+
+    return call
 
 
 def checked_ids(name: str, ids: Any, count: int | None, *, like: np.ndarray | None = None) -> np.ndarray:
@@ -54,8 +72,13 @@ def indices_of(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
 def places_of(name: str, ids: Any, known: np.ndarray, *, rows: bool = True) -> np.ndarray:
     """Returns the places of ids among the known ones, int64 [ids]; -1 for unknown ids."""
     values = read_ids(f"`{name}`", ids, is_text=known.dtype == object, rows=rows)
-    places = {value: place for place, value in enumerate(known.tolist())}
+    places = _places(known)
     return np.array([places.get(value, -1) for value in values.tolist()], np.int64)
+
+
+@once_per_array
+def _places(ids: np.ndarray) -> dict[Any, int]:
+    return {value: place for place, value in enumerate(ids.tolist())}
 
 
 def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int) -> str:

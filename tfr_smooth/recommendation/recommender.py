@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,7 @@ class Recommender(Estimator):
         trained.model.set_sequences(data.whole)
         trained.model.set_new(data.train, **{what: encoder.learned for what, encoder in encoders.items()})
         self.model_, self.interactions_ = trained.model, data.whole
+        self.__dict__.pop("_prepared", None)  # of the model before
         self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in data.tables.items()}
         return self
@@ -276,7 +278,7 @@ class Recommender(Estimator):
           ValueError: If an id is missing or cannot be one of the training, `users` and `histories` are given, there are
             lists for another number of users, or `topn` is out of range.
         """
-        asked, catalog = self._asked(users, histories), self.item_vectors()
+        asked, catalog = self._asked(users, histories), self._prepared[0]
         exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
         filters = []
         for name, lists in (("exclude", exclude), ("only", only)):
@@ -324,6 +326,12 @@ class Recommender(Estimator):
         """
         return self._fitted().item_vectors().numpy()
 
+    @functools.cached_property
+    def _prepared(self) -> tuple[np.ndarray, Callable[[Any], Any]]:
+        """What requests have in common: the vectors of items, and `history_vectors` as a graph."""
+        catalog = self.model_.item_vectors()
+        return catalog.numpy(), self.model_.history_graph(catalog)
+
     def _asked(self, users: Any, histories: Any) -> np.ndarray:
         """Returns the indices of users [users], or of items of histories [histories, longest]; -1 if unknown."""
         self._fitted()
@@ -354,11 +362,11 @@ class Recommender(Estimator):
     def _vectors(self, asked: np.ndarray) -> np.ndarray:
         model = self.model_
         if asked.ndim == 2:
-            vectors = model.history_vectors(tf.constant(asked, tf.int32)).numpy()
+            vectors = self._prepared[1](tf.constant(asked, tf.int32)).numpy()
         else:
             vectors = model.user_vectors(tf.constant(np.maximum(asked, 0), tf.int32)).numpy()
             if (asked < 0).any():
-                vectors[asked < 0] = model.history_vectors(tf.constant([[-1]]))
+                vectors[asked < 0] = self._prepared[1](tf.constant([[-1]]))
         return vectors / model.temperature
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:

@@ -60,10 +60,11 @@ class Servable(tf.Module):
         super().__init__()
         self._topn, self._exclude_seen = topn, exclude_seen
         # In a function: with the model itself, Keras would also save all of its functions.
-        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.variables)
-        self._temperature = model.temperature
-        items = tf.TensorSpec([None, None], tf.int32)
-        self._history_vectors = tf.function(model.history_vectors, input_signature=[items])  # traced once
+        # Without an encoder, the vectors of items are in `_catalog` only.
+        used = model.get_layer("users") if model.user_encoder is None else model
+        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(used.variables)
+        self._catalog = tf.Variable(model.item_vectors(), trainable=False)
+        self._temperature, self._history_vectors = model.temperature, model.history_graph(self._catalog)
         self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)
         self.no_item = no_item(interactions.item_ids)
         ids = [*interactions.item_ids.tolist(), self.no_item]
@@ -99,11 +100,11 @@ class Servable(tf.Module):
         return self._best(self._history_vectors(items), items, items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
-        return {"items": self._item_ids[:-1], "vectors": self._model_of().item_vectors()}
+        return {"items": self._item_ids[:-1], "vectors": tf.identity(self._catalog)}
 
     def _best(self, vectors: tf.Tensor, latest: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
         model = self._model_of()
-        scores = model.vector_scores(vectors)
+        scores = tf.matmul(vectors, self._catalog, transpose_b=True) / self._temperature
         scores += 0.0 if model.transitions is None else model.transitions(latest)
         hidden = [self._among(seen)] if self._exclude_seen else []
         hidden += [] if exclude is None else [self._among(self._items(exclude))]
