@@ -1,4 +1,4 @@
-"""Compares recommenders on items without interactions: factors, factors with a table of items, and profiles of content.
+"""Compares recommenders on items without interactions: factors and sequences with a table of items, and others.
 
 python benchmarks/new_items.py --data=movielens --folder=ml-100k --seeds=2
 python benchmarks/new_items.py --data=toys --folder=toys-and-games --temperature=0.1
@@ -72,7 +72,7 @@ def movielens(folder: pathlib.Path) -> Data:
     ratings = pd.read_csv(_path(folder, "u.data"), sep="\t", names=names)
     genres = [line.split("|")[0] for line in (folder / "u.genre").read_text().splitlines() if line]
     table = pd.read_csv(_path(folder, "u.item"), sep="|", header=None, encoding="latin-1", index_col=0)
-    whole = recommendation.from_dataframe(ratings, user="user", item="item")
+    whole = recommendation.from_dataframe(ratings, user="user", item="item", time="time")
     table = table.loc[whole.item_ids]
     titles = [re.sub(r"\s*\(\d{4}\)\s*$", "", title) for title in table[1]]
     years = pd.to_numeric(table[2].str[-4:])
@@ -88,8 +88,9 @@ def movielens(folder: pathlib.Path) -> Data:
 def toys(folder: pathlib.Path) -> Data:
     """Returns Toys and Games: sets of attributes, which are categories and brands."""
     with gzip.open(folder / "Toys_and_Games.txt.gz", "rt") as lines:
-        pairs = [(user, int(item)) for user, *items in map(str.split, lines) for item in items]
-    whole = recommendation.from_dataframe(pd.DataFrame(pairs, columns=["user", "item"]), user="user", item="item")
+        pairs = [(user, int(item), at) for user, *items in map(str.split, lines) for at, item in enumerate(items)]
+    events = pd.DataFrame(pairs, columns=["user", "item", "time"])
+    whole = recommendation.from_dataframe(events, user="user", item="item", time="time")
     with gzip.open(folder / "Toys_and_Games_item2attributes.json.gz") as file:
         attributes = json.load(file)
     sets = [[str(attribute) for attribute in attributes.get(str(item), [])] for item in whole.item_ids]
@@ -137,11 +138,19 @@ def both(data: Data, parts: Split) -> Scorer:
     return factors(data, parts, data.items)
 
 
+def sequences(data: Data, parts: Split) -> Scorer:
+    """Returns the scores of sequences with a table of items."""
+    sizes = {"history_items": "sequence", "softmax_epochs": _EPOCHS.value}
+    recommender = recommendation.Recommender(kinds=data.kinds, refit=False, verbose=False, **sizes)
+    return recommender.fit(parts.train, items=data.items).predict
+
+
 METHODS: dict[str, Callable[[Data, Split], Scorer]] = {
     "popularity": popularity,
     "profiles of content": profiles,
     "factors": factors,
     "factors and table": both,
+    "sequences and table": sequences,
 }
 
 

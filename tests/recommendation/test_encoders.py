@@ -108,6 +108,27 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, name):
     assert (recommender.interactions_.users_per_item == 0)[found].mean() > 0.5  # most of the group that is left
 
 
+def test_sequences_find_items_without_users(cold, tmp_path):
+    """Those of the training, of the table, and of a later table."""
+    ordered = recommendation.Interactions(
+        cold.matrix, item_ids=cold.item_ids, times=np.random.default_rng(0).random(cold.num_interactions)
+    )
+    recommender = recommendation.Recommender(**{**LARGER, "dropout": 0.1}, history_items="sequence")
+    recommender.fit(ordered, items=table()[lambda rows: rows["item"] != "item 27"])
+    new = recommendation.Interactions([[1, 1]], user_ids=[99], item_ids=["item 9", "item 6"], times=[1.0, 2.0])
+    for when in ("fit", "update"):
+        if when == "update":
+            recommender.update(new, items=table())
+        known = recommender.interactions_
+        is_new, users = known.users_per_item == 0, known.user_ids[:24]
+        found = known.item_indices(recommender.recommend(users, topn=2).items.ravel()).reshape(-1, 2)
+        assert is_new.sum() == {"fit": 11, "update": 12}[when] and is_new[found].mean() > 0.3, when
+        assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.6, when
+    recommender.save(tmp_path / "recommender.keras")
+    loaded = recommendation.Recommender.load(tmp_path / "recommender.keras")
+    np.testing.assert_array_equal(loaded.predict([0, 24]), recommender.predict([0, 24]))
+
+
 @pytest.mark.slow
 def test_users_without_items_get_items_by_their_features():
     matrix, is_new = likes().copy(), np.arange(24) % 6 >= 4

@@ -34,8 +34,8 @@ IDS = {
     "strings": ([f"user {user}" for user in range(24)], [f"item {item}" for item in range(24)], ""),
     "integers": (list(range(100, 124)), list(range(300, 324)), -1),
 }
-IDS |= dict.fromkeys(["sequences", "sequences without transitions"], IDS["integers"])
-SLOW = ["sequences", "sequences without transitions", "integers"]
+IDS |= dict.fromkeys(["sequences", "sequences without baselines"], IDS["integers"])
+SLOW = ["sequences", "sequences without baselines", "integers"]
 
 
 @pytest.fixture(scope="module", params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
@@ -46,7 +46,7 @@ def exported(request, tmp_path_factory):
     data = recommendation.Interactions(likes(), users, items)
     if request.param.startswith("sequences"):
         options = {"history_items": "sequence", "history_length": 5}
-        recommender.set_params(**options, transitions=float("without" not in request.param))
+        recommender.set_params(**options, baselines="without" not in request.param)
         data = likes_in_time(user_ids=users, item_ids=items)
     recommender.fit(data)
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
@@ -125,7 +125,7 @@ def test_users_are_the_default_and_vectors_search_the_catalog(exported):
     np.testing.assert_array_equal(vectors, catalog["vectors"])
     everyone = recommender.user_vectors()
     assert everyone.dtype == vectors.dtype == np.float32
-    if recommender.model_.transitions is not None:  # are no part of the vectors
+    if recommender.model_.baselines is not None:  # are no part of the vectors
         assert np.abs(everyone @ vectors.T - recommender.predict(np.arange(24))).min() > 0.1
         return
     np.testing.assert_allclose(everyone @ vectors.T, recommender.predict(np.arange(24)), rtol=1e-5, atol=1e-5)

@@ -62,7 +62,7 @@ def test_the_gradient_equals_finite_differences(interactions):
 def test_the_model_without_graph_has_the_same_scores(interactions):
     model = PropagatedFactors(interactions, 2, dim=4, temperature=0.3, item_bias=True)
     model.set_weights([*model.get_weights()[:2], np.linspace(-1.0, 1.0, 5)])
-    plain = model.without_graph()
+    plain = model.renewed()
     assert type(plain) is recommendation.CatalogFactors
     np.testing.assert_allclose(plain.catalog_scores(np.arange(7)), model.catalog_scores(np.arange(7)), rtol=1e-5)
 

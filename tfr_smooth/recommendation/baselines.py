@@ -161,9 +161,11 @@ class EASE(Baseline):
 
     Args:
       strength: $\lambda$, > 0.
+      max_items: Number of the most frequent items that the regression is of, >= 1; other items have the score 0. None:
+        all.
 
     Raises:
-      ValueError: If `strength` is not > 0; from `fit`, if it is too small for float32.
+      ValueError: If an argument is out of range; from `fit`, if `strength` is too small for float32.
 
     Time O(items^3); memory 4 bytes * items^2, which is 6.7 GB for 41,000 items.
 
@@ -174,13 +176,16 @@ class EASE(Baseline):
       [[0.   0.43 0.12]]
     """
 
-    def __init__(self, *, strength: float = 500.0) -> None:
+    def __init__(self, *, strength: float = 500.0, max_items: int | None = None) -> None:
         self._strength = _arguments.real("strength", strength, above=0.0)
+        self._max_items = _arguments.integer_or_none("max_items", max_items, least=1)
 
     def _fit(self, interactions: Interactions) -> None:
         from scipy.linalg import lapack
 
-        matrix, count = interactions.matrix, interactions.num_items
+        self._num_items = interactions.num_items
+        self._items = np.sort(np.argsort(-interactions.users_per_item, kind="stable")[: self._max_items])
+        matrix, count = interactions.matrix[:, self._items], len(self._items)
         gram, by_item, size = np.empty([count, count], np.float32), matrix.T.tocsr(), max(1, _BLOCK // max(count, 1))
         for start in range(0, count, size):
             gram[start : start + size] = (by_item[start : start + size] @ matrix).toarray()
@@ -197,4 +202,17 @@ class EASE(Baseline):
         self._weights, self._matrix = inverse, matrix
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
-        return self._matrix[users] @ self._weights
+        scores = np.zeros([len(users), self._num_items], np.float32)
+        scores[:, self._items] = self._matrix[users] @ self._weights
+        return scores
+
+    def neighbors(self, count: int) -> Any:
+        """Returns B with the greatest weights of each row only, a sparse array [items, items]."""
+        count = min(count, len(self._items))
+        # In rows, to bound memory.
+        columns = [np.sort(np.argpartition(-np.abs(row), count - 1)[:count]) for row in self._weights]
+        values = [row[chosen] for row, chosen in zip(self._weights, columns, strict=True)]
+        starts = np.zeros(self._num_items + 1, np.int32)
+        starts[self._items + 1] = count
+        content = np.concatenate(values), self._items[np.concatenate(columns)], np.cumsum(starts)
+        return sparse.csr_array(content, shape=[self._num_items] * 2)

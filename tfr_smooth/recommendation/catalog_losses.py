@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _padded
-from tfr_smooth.losses import RankingLoss
+from tfr_smooth import _compiled, _padded
+from tfr_smooth.losses import RankingLoss, SoftmaxLoss
 
 # Scores of a part, which bounds memory: about 30 bytes each. Not tuned.
 _PART = 2**21
@@ -37,12 +37,12 @@ def catalog_loss(
     count, num_items = tf.shape(users)[0], tf.shape(items)[0]
     size = tf.clip_by_value(_PART // tf.maximum(num_items, 1), 1, tf.maximum(count, 1))
 
-    def part(first: tf.Tensor, items: tf.Tensor, users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def part(
+        of_users: tf.Tensor, relevant: tf.Tensor, weights: tf.Tensor, items: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the sum of the losses of a part of the lists and its gradients."""
-        places = slice(first, first + size)
-        of_users, shape = users[places], [tf.shape(users[places])[0], num_items]
-        labels = weights[places, tf.newaxis] * tf.one_hot(relevant[places], num_items)
-        mask = tf.broadcast_to(tf.math.is_finite(offsets), shape)
+        labels = weights[:, tf.newaxis] * tf.one_hot(relevant, num_items)
+        mask = tf.broadcast_to(tf.math.is_finite(offsets), tf.shape(labels))
         with tf.GradientTape() as tape:
             scores = tf.matmul(of_users, items, transpose_b=True) + tf.where(mask, offsets, 0.0)
             tape.watch(scores)
@@ -50,10 +50,15 @@ def catalog_loss(
         gradient = tape.gradient(total, scores)
         return total, tf.matmul(gradient, items), tf.matmul(gradient, of_users, transpose_a=True)
 
+    if isinstance(loss, SoftmaxLoss) and _compiled.has_xla() and not tf.distribute.has_strategy():
+        # XLA has fewer arrays. Other losses have programs of their own, and replicas cannot share one.
+        part = tf.function(part, jit_compile=True, autograph=False)
+
     @tf.custom_gradient
     def summed(users: tf.Tensor, items: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def body(number: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
-            more, to_users, to_items = part(number * size, items, users)
+            places = slice(number * size, (number + 1) * size)
+            more, to_users, to_items = part(users[places], relevant[places], weights[places], items)
             return number + 1, total + more, of_users.write(number, to_users), of_items + to_items
 
         number = tf.maximum(-(-count // size), 1)  # at least one, of no lists on a replica without rows

@@ -11,14 +11,18 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models.scorer import FeatureScorer
+from tfr_smooth.recommendation.baseline_scores import BaselineScores
 from tfr_smooth.recommendation.catalog_losses import catalog_loss
 from tfr_smooth.recommendation.histories import folding_in
 from tfr_smooth.recommendation.interactions import Interactions, sparse
-from tfr_smooth.recommendation.sequences import SequenceEncoder, Transitions, gather
+from tfr_smooth.recommendation.sequences import SequenceEncoder, gather
 
 Encoder = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 SIMILARITIES = ("cosine", "dot")
+
+# Users whose sequences are encoded together, and so padded to the longest one. Not tuned.
+_TOGETHER = 64
 
 
 @_serialization.register
@@ -38,7 +42,7 @@ class CatalogFactors(FeatureScorer):
         vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
       user_encoder: The encoder of the latest items of users, which then have no factors. None: factors of users.
-      transitions: Scores of a Markov chain, which are added to those of sequences outside of the training. None: none.
+      baselines: Scores of baselines, which are added to those of sequences outside of the training. None: none.
       name: Name of the model.
 
     Raises:
@@ -65,7 +69,7 @@ class CatalogFactors(FeatureScorer):
         item_bias: bool = False,
         seed: int = 0,
         user_encoder: SequenceEncoder | None = None,
-        transitions: Transitions | None = None,
+        baselines: BaselineScores | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -79,19 +83,21 @@ class CatalogFactors(FeatureScorer):
         self.user_encoder = _arguments.instance("user_encoder", user_encoder, SequenceEncoder, optional=True)
         if user_encoder is not None and user_encoder.size != dim:
             raise ValueError(f"`user_encoder` must return vectors of the size {dim}, `dim`, got {user_encoder.size}.")
-        self.transitions = _arguments.instance("transitions", transitions, Transitions, optional=True)
+        self.baselines = _arguments.instance("baselines", baselines, BaselineScores, optional=True)
         self._users: Any
         if user_encoder is None:
             self._users = _Factors("users", num_users, dim, 2 * seed)
-        else:  # Transitions may look further back than the encoder.
-            length = max(user_encoder.num_features, 0 if transitions is None else transitions.order)
+        else:  # A Markov chain may look further back than the encoder.
+            length = max(user_encoder.num_features, 0 if baselines is None else baselines.order)
             self._users = _Encoded(num_users, user_encoder, length)
         self._items = _Factors("items", num_items, dim, 2 * seed + 1, has_bias=item_bias)
         if self.user_encoder is not None:
             self.user_encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = user_encoder is None
         self.built = True  # the constructor creates all weights
-        self._graph = _compiled.traced(self, input_signature=[tf.TensorSpec([None], tf.int32)])
+        users, vectors = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, dim + item_bias])
+        self._vectors_graph = _compiled.traced(self.user_vectors, input_signature=[users])
+        self._scores_graph = _compiled.traced(self._all_scores, input_signature=[users, vectors])
 
     def continue_from(self, other: CatalogFactors, users: np.ndarray, items: np.ndarray) -> None:
         """Copies the trained weights of another model with the same arguments.
@@ -102,15 +108,23 @@ class CatalogFactors(FeatureScorer):
           items: The places of its items in this model, [items].
         """
         for ours, theirs, places in ((self._users, other._users, users), (self._items, other._items, items)):
-            if [weight.shape[1:] for weight in ours.weights] != [weight.shape[1:] for weight in theirs.weights]:
+            # Not those of sequences, which are set anew.
+            shapes = [[weight.shape[1:] for weight in each.trainable_weights] for each in (ours, theirs)]
+            if shapes[0] != shapes[1]:
                 raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
             ours.continue_from(theirs, places)
 
-    def without_graph(self) -> CatalogFactors:
-        """Returns a new model of one device, whose factors are the vectors after propagation."""
-        model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogFactors))
-        propagated = [table.numpy() for table in self._propagated()]
-        model.set_weights(propagated + self.get_weights()[len(propagated) :])
+    def renewed(self, baselines: BaselineScores | None = None) -> CatalogFactors:
+        """Returns a new model of one device with the vectors, after propagation, and with these baselines.
+
+        It has no sequences yet.
+        """
+        config = _serialization.arguments_of(self, of=CatalogFactors)
+        model = CatalogFactors.from_config({**config, "baselines": baselines})
+        model.continue_from(self, np.arange(self.num_users), np.arange(self.num_items))
+        # Without propagation, there are no others.
+        for table, vectors in zip((model._users, model._items), self._propagated(), strict=False):
+            table.factors.assign(vectors)
         return model
 
     def set_new(
@@ -132,7 +146,10 @@ class CatalogFactors(FeatureScorer):
         if self.user_encoder is None:
             self._set_new(self._users, interactions.items_per_user > 0, users or _mean)
         if items is not None:
-            self._set_new(self._items, interactions.users_per_item > 0, items)
+            is_known = interactions.users_per_item > 0
+            self._set_new(self._items, is_known, items)
+            if self.baselines is not None and not is_known.all():
+                self.baselines.set_new(is_known, self.item_cosines)
 
     def _set_new(self, table: _Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
@@ -170,8 +187,7 @@ class CatalogFactors(FeatureScorer):
         if not isinstance(inputs, dict):
             # Keras calls saved models, and models under a strategy, with floats first.
             users = tf.cast(inputs, tf.int32)
-            scores = self._scores(*self._vectors(users, None))
-            return scores if self.transitions is None else scores + self.transitions(self.latest_items(users))
+            return self._all_scores(users, self.user_vectors(users))
         if self.user_encoder is not None:
             # Dropout follows from the number of the step, so that a resumed training has the same.
             step = getattr(getattr(self, "optimizer", None), "iterations", 0) if training else None
@@ -202,9 +218,10 @@ class CatalogFactors(FeatureScorer):
             is_item = tf.reduce_max(inputs["candidates"], axis=0) >= 0
             offsets = tf.where(is_item, tf.reduce_max(inputs["offsets"], axis=0), -np.inf)
         of_items = self._of_items(self._items.vectors(items), items)
-        is_position = tf.where(following >= 0)
-        users, relevant, weights = (tf.gather_nd(each, is_position) for each in (vectors, following, inputs["weights"]))
-        return catalog_loss(self._loss, users / self.temperature, of_items, relevant, weights, offsets)
+        # With padding, which is rare, batches have equal shapes: programs are compiled once.
+        users = tf.reshape(vectors, [-1, of_items.shape[1]]) / self.temperature
+        relevant, weights = (tf.reshape(each, [-1]) for each in (following, inputs["weights"]))
+        return catalog_loss(self._loss, users, of_items, relevant, weights, offsets)
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -215,14 +232,31 @@ class CatalogFactors(FeatureScorer):
         Returns:
           [batch, items], float32.
         """
-        return self._graph(tf.constant(users, tf.int32)).numpy()
+        return self._scores_graph(tf.constant(users, tf.int32), self.traced_vectors(users)).numpy()
+
+    def traced_vectors(self, users: np.ndarray) -> np.ndarray:
+        """Returns `user_vectors` from a graph that is traced once, for sequences of about the same length at a time."""
+        if self.user_encoder is None:
+            return self._vectors_graph(tf.constant(users, tf.int32)).numpy()
+        lengths = (self.latest_items(tf.constant(users, tf.int32)).numpy() >= 0).sum(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        vectors = np.empty([len(users), self.dim + self.item_bias], np.float32)
+        for first in range(0, len(users), _TOGETHER):
+            block = order[first : first + _TOGETHER]
+            vectors[block] = self._vectors_graph(tf.constant(users[block], tf.int32))
+        return vectors
+
+    def _all_scores(self, users: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the scores of all items for users with these vectors."""
+        scores = self.vector_scores(vectors)
+        return scores if self.baselines is None else scores + self.baselines(self.latest_items(users))
 
     def latest_items(self, users: tf.Tensor) -> tf.Tensor:
         """Returns the latest items of users with sequences, int32 [batch, length], in order after padding with -1."""
         return tf.cast(_chosen(self._users.latest, users), tf.int32)
 
     def vector_scores(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Scores all items for vectors of users, without transitions.
+        """Scores all items for vectors of users, without baselines.
 
         Args:
           vectors: float32 [batch, size], from `user_vectors` or `history_vectors`.

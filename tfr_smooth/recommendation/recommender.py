@@ -67,9 +67,10 @@ class Recommender(Estimator):
         and one head, on the vectors of the items. The events must have an order, and the latest items are held out.
         Longer sequences are learned from in windows. Not with a table of users or `propagation_layers`.
       history_length: Number of the latest items that a sequence contains, >= 1.
-      transitions: Factor, >= 0, of the log-probabilities of a `MarkovChain`, which are added to the scores of
-        sequences: the items that followed the latest ones of a user elsewhere. They are no part of the vectors: 0 for
-        an index of nearest neighbors that gives the same items.
+      baselines: Whether the scores of sequences have two more summands, from counts: the log-probabilities of a
+        `MarkovChain` and the scores of `EASE` for the 10,000 most frequent items. Their weights, order and strength
+        have the greatest likelihood of the held-out items. They are no part of the vectors: False for an index of
+        nearest neighbors that gives the same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       seed: Seed of the factors, batches and held-out items, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -127,7 +128,7 @@ class Recommender(Estimator):
         kinds: Mapping[str, str] | None = None,
         history_items: str | None = None,
         history_length: int = 200,
-        transitions: float = 1.0,
+        baselines: bool = True,
         dropout: float = 0.5,
         seed: int = 0,
         verbose: bool = True,
@@ -192,11 +193,15 @@ class Recommender(Estimator):
         options: dict[str, Any] = {"start": data.start, "callbacks": callbacks, "data": data.digest()}
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(data.train, data.validation, **options)
+        settings = plan.baseline_settings(first.model, data.train, data.validation, data.start)
         if data.validation is not None and self._params["refit"]:
             data.train, trained = data.whole, plan.run(data.whole, None, epochs=first.epochs, **options)
-        trained.model.set_sequences(data.whole)
-        trained.model.set_new(data.train, **{what: encoder.learned for what, encoder in encoders.items()})
-        self.model_, self.interactions_ = trained.model, data.whole
+        model = trained.model
+        if settings is not None:
+            model = model.renewed(plan.baselines(data.train, settings, has_vectors="items" in encoders))
+        model.set_sequences(data.whole)
+        model.set_new(data.train, **{what: encoder.learned for what, encoder in encoders.items()})
+        self.model_, self.interactions_ = model, data.whole
         self.__dict__.pop("_prepared", None)  # of the model before
         self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in data.tables.items()}
@@ -303,7 +308,7 @@ class Recommender(Estimator):
           histories: Instead of `users`, histories as for `recommend`.
 
         Returns:
-          float32 [users, size]; the inner product with the vector of an item is its score, of which `transitions` are
+          float32 [users, size]; the inner product with the vector of an item is its score, of which `baselines` are
           no part. The size is `dim`, with biases one more: the last component multiplies that of the item, its bias.
 
         Raises:
@@ -352,19 +357,19 @@ class Recommender(Estimator):
 
     def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
         scores, model = self._vectors(asked) @ catalog.T, self.model_
-        if model.transitions is None:
+        if model.baselines is None:
             return scores
         if asked.ndim == 1:
             latest = model.latest_items(tf.constant(np.maximum(asked, 0), tf.int32))
             asked = tf.where(asked[:, np.newaxis] < 0, -1, latest)
-        return scores + model.transitions(tf.constant(asked, tf.int32)).numpy()
+        return scores + model.baselines(tf.constant(asked, tf.int32)).numpy()
 
     def _vectors(self, asked: np.ndarray) -> np.ndarray:
         model = self.model_
         if asked.ndim == 2:
             vectors = self._prepared[1](tf.constant(asked, tf.int32)).numpy()
         else:
-            vectors = model.user_vectors(tf.constant(np.maximum(asked, 0), tf.int32)).numpy()
+            vectors = model.traced_vectors(np.maximum(asked, 0))
             if (asked < 0).any():
                 vectors[asked < 0] = self._prepared[1](tf.constant([[-1]]))
         return vectors / model.temperature

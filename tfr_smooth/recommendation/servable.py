@@ -92,7 +92,7 @@ class Servable(tf.Module):
         seen = tf.where(is_known, tf.gather(seen, rows).to_tensor(-1), -1)
         model = self._model_of()
         vectors = tf.where(is_known, model.user_vectors(rows), self._unknown)
-        latest = seen if model.transitions is None else tf.where(is_known, model.latest_items(rows), -1)
+        latest = seen if model.baselines is None else tf.where(is_known, model.latest_items(rows), -1)
         return self._best(vectors, latest, seen, exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
@@ -105,7 +105,7 @@ class Servable(tf.Module):
     def _best(self, vectors: tf.Tensor, latest: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
         model = self._model_of()
         scores = tf.matmul(vectors, self._catalog, transpose_b=True) / self._temperature
-        scores += 0.0 if model.transitions is None else model.transitions(latest)
+        scores += 0.0 if model.baselines is None else model.baselines(latest)
         hidden = [self._among(seen)] if self._exclude_seen else []
         hidden += [] if exclude is None else [self._among(self._items(exclude))]
         hidden += [] if only is None else [~self._among(self._items(only))]

@@ -6,20 +6,21 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
-from tfr_smooth.recommendation.baselines import MarkovChain
+from tfr_smooth.recommendation import baseline_scores
+from tfr_smooth.recommendation.baseline_scores import BaselineScores
 from tfr_smooth.recommendation.batches import SequenceBatches, candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, PropagatedFactors
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.sequences import SequenceEncoder, Transitions
+from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table, TableEncoder
 from tfr_smooth.training.validation import selecting
 
@@ -38,6 +39,12 @@ _DEFAULTS: dict[str, tuple[Any, Any]] = {
     "hard_negatives": (None, 100),
 }
 _OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
+
+
+# Users who select the epochs, at most: with more, the validation takes more than a fifth of the time of training.
+_VALIDATED = 5000
+# A model to continue from, and the places of its users and of its items; None for new factors.
+Start: TypeAlias = "tuple[CatalogFactors, np.ndarray, np.ndarray] | None"
 
 
 class Trained(NamedTuple):
@@ -82,8 +89,7 @@ class RecommenderTraining:
         for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
         _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
-        _arguments.real("transitions", params["transitions"], least=0.0)
-        for name in ("item_bias", "refit"):
+        for name in ("item_bias", "refit", "baselines"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         if params["history_items"] is not None:
@@ -103,7 +109,7 @@ class RecommenderTraining:
         train: Interactions,
         validation: Interactions | None,
         *,
-        start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None,
+        start: Start,
         epochs: Sequence[int] | None = None,
         strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
@@ -130,7 +136,7 @@ class RecommenderTraining:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with strategy.scope():
-            model = self._model(train)
+            model = self._model(train, start, validation is not None)
             if start is not None:
                 model.continue_from(*start)
         settings = settings_of(p, data=data)
@@ -144,7 +150,7 @@ class RecommenderTraining:
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
-                quality = functools.partial(_quality, train=train, validation=validation)
+                quality = functools.partial(_quality, train=train, validation=_sample(validation, p["seed"]))
                 watched = selecting(p, "ndcg_cut_20", quality, folder)
             batches, steps = self._batches(model, train, prefix, loss, number)
             logs = training.train(
@@ -163,7 +169,7 @@ class RecommenderTraining:
                 best_epoch = len(history.get("loss", [])) + watched.best_epoch
             for name, values in logs.items():
                 history.setdefault(name, []).extend(values)
-        return Trained(model.without_graph(), history, best_epochs, best_epoch)
+        return Trained(model.renewed(), history, best_epochs, best_epoch)
 
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of the tables of "users" and "items", if there are any."""
@@ -172,7 +178,31 @@ class RecommenderTraining:
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return {what: TableEncoder(table, p["dim"], p["seed"]) for what, table in tables.items()}
 
-    def _model(self, train: Interactions) -> CatalogFactors:
+    def baseline_settings(
+        self, model: CatalogFactors, train: Interactions, validation: Interactions | None, start: Start
+    ) -> dict[str, Any] | None:
+        """Returns the settings and weights of the baselines that are added to the scores of sequences, if they are.
+
+        Args:
+          model: The model, trained on `train`.
+          train: The interactions.
+          validation: The held-out items that decide. None: the settings do not change.
+          start: As for `run`.
+        """
+        if self._params["history_items"] is None or not self._params["baselines"]:
+            return None
+        settings = _settings_before(start)
+        if validation is None:
+            return settings
+        model.set_sequences(train)
+        return baseline_scores.learned(settings, model.catalog_scores, train, validation, seed=self._params["seed"])
+
+    def baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
+        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
+        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
+        return BaselineScores.fitted(train, self._params["history_length"], settings, num_new)
+
+    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogFactors:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in _OF_FACTORS}
         if p["propagation_layers"]:
@@ -180,8 +210,8 @@ class RecommenderTraining:
         if p["history_items"] is not None:
             sizes = {"size": p["dim"], "num_features": p["history_length"]}
             options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
-            if p["transitions"]:
-                options["transitions"] = Transitions.of(MarkovChain().fit(train), p["transitions"])
+            if p["baselines"] and is_validated:  # They are no part of the training.
+                options["baselines"] = self.baselines(train, _settings_before(start))
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
@@ -222,5 +252,17 @@ class RecommenderTraining:
 
 
 def _quality(model: CatalogFactors, measure: str, *, train: Interactions, validation: Interactions) -> float:
-    model = model.without_graph() if isinstance(model, PropagatedFactors) else model
+    model = model.renewed() if isinstance(model, PropagatedFactors) else model
     return evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean
+
+
+def _sample(validation: Interactions, seed: int) -> Interactions:
+    """Returns the held-out items of at most `_VALIDATED` users."""
+    users = np.random.default_rng(seed).permutation(np.flatnonzero(validation.items_per_user))[:_VALIDATED]
+    return validation.keeping(np.isin(validation.pairs()["users"], users))
+
+
+def _settings_before(start: Start) -> dict[str, Any]:
+    """Returns the settings of the baselines of a model to continue from, or the default ones."""
+    before = None if start is None else start[0].baselines
+    return baseline_scores.DEFAULTS if before is None else before.settings

@@ -1,0 +1,110 @@
+"""What counts add to the scores of sequences: a Markov chain and EASE with learned weights."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recommendation.groups import in_time
+from tfr_smooth import recommendation
+from tfr_smooth.recommendation import baseline_scores
+from tfr_smooth.recommendation.baseline_scores import BaselineScores
+
+HISTORIES = [[3, 1, 4, 1, 5], [], [2], [7, 6], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 8, 2]]
+SETTINGS = {"order": 3, "decay": 0.5, "strength": 2.0, "weights_of": [0.7, 3.0]}
+
+
+@pytest.mark.parametrize("length", [2, 9])
+def test_scores_are_those_of_the_baselines(length):
+    interactions = in_time(HISTORIES, 9)
+    layer, users = BaselineScores.fitted(interactions, length, SETTINGS), np.arange(len(HISTORIES))
+    chain = recommendation.MarkovChain(order=3, decay=0.5).fit(interactions).predict(users)
+    late = in_time([items[-length:] for items in HISTORIES], 9).matrix.toarray()
+    weights = recommendation.EASE(strength=2.0).fit(interactions).neighbors(9).toarray()
+    items = interactions.latest(users, 9)[0]
+    logs, regression = (part.numpy() for part in layer.parts(tf.constant(items)))
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(logs), chain / chain.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(regression, late @ weights, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(layer(tf.constant(items)), 0.7 * logs + 3.0 * regression, rtol=1e-5, atol=1e-6)
+    padded = np.pad(items, [[0, 0], [0, 2]], constant_values=-1)  # repeated items and padding do not matter
+    np.testing.assert_allclose(layer(tf.constant(padded)), layer(tf.constant(items)), rtol=1e-5, atol=1e-6)
+    copy = BaselineScores.from_config(layer.get_config())
+    copy.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(copy(tf.constant(items)), layer(tf.constant(items)))
+
+
+def test_a_new_item_has_the_scores_of_similar_ones():
+    random = np.random.default_rng(0)
+    interactions = in_time([random.permutation(np.delete(np.arange(12), [3, 7]))[:5] for _ in range(20)], 12)
+    is_known, vectors = interactions.users_per_item > 0, random.normal(size=[12, 4]).astype(np.float32)
+    plain, layer = (BaselineScores.fitted(interactions, 5, SETTINGS, num_new) for num_new in (0, 2))
+    layer.set_new(is_known, lambda items: tf.constant(vectors[items] @ vectors.T))
+    items = tf.constant(interactions.latest(np.arange(20), 5)[0])
+    expected, found = plain(items).numpy(), layer(items).numpy()
+    np.testing.assert_array_equal(found[:, is_known], expected[:, is_known])
+    for item in (3, 7):
+        similar = np.argsort(-np.where(is_known, vectors @ vectors[item], -np.inf))[:10]
+        of_item = np.log(np.exp(expected[:, similar].astype(np.float64)).mean(axis=1))
+        np.testing.assert_allclose(found[:, item], of_item, rtol=1e-5, atol=1e-6)
+
+
+def test_ease_of_frequent_items_is_that_of_their_columns():
+    interactions = recommendation.Interactions(np.random.default_rng(0).random([30, 8]) < np.linspace(0.2, 0.9, 8))
+    frequent = np.sort(np.argsort(-interactions.users_per_item, kind="stable")[:5])
+    found = recommendation.EASE(strength=3.0, max_items=5).fit(interactions)
+    expected = np.zeros([30, 8])
+    part = recommendation.Interactions(interactions.matrix[:, frequent])
+    expected[:, frequent] = recommendation.EASE(strength=3.0).fit(part).predict(np.arange(30))
+    np.testing.assert_allclose(found.predict(np.arange(30)), expected, rtol=1e-5)
+    weights = found.neighbors(5).toarray()
+    np.testing.assert_allclose(interactions.matrix @ weights, expected, rtol=1e-4, atol=1e-6)
+    for all_weights, row in zip(weights, found.neighbors(2).toarray(), strict=True):
+        chosen = np.sort(np.argsort(-np.abs(all_weights), kind="stable")[:2])
+        np.testing.assert_array_equal(row[chosen], all_weights[chosen])
+        assert np.count_nonzero(row) <= 2
+
+
+def draws(weights, count=1500, num_items=30, seed=0):
+    """Users, scores of a network, and a next item of each user drawn by the weighted sum with those of baselines."""
+    random = np.random.default_rng(seed)
+    start = random.integers(num_items, size=[count, 1])
+    train = in_time((start + np.cumsum(random.integers(1, 4, size=[count, 6]), axis=1)) % num_items, num_items)
+    scores = random.normal(size=[count, num_items]).astype(np.float32)
+    chain = recommendation.MarkovChain().fit(train).predict(np.arange(count))
+    ease = recommendation.EASE(strength=100.0).fit(train).predict(np.arange(count))
+    total = weights[0] * scores + weights[1] * np.log(chain) + weights[2] * ease
+    total[train.matrix.toarray() > 0] = -np.inf
+    following = (total + random.gumbel(size=total.shape)).argmax(axis=1)
+    return train, scores, in_time(following[:, np.newaxis], num_items)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.6, 4.0), (0.5, 1.0, 0.0), (2.0, 0.0, 8.0)])
+def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights):
+    train, scores, validation = draws(weights)
+    start = {**baseline_scores.DEFAULTS, "weights_of": [0.5, 8.0]}
+    found = baseline_scores.learned(start, lambda users: scores[users], train, validation, seed=0)
+    difference = np.array(found["weights_of"]) - np.array(weights[1:]) / weights[0]
+    assert (np.abs(difference) < [0.25, 2.5]).all()
+
+
+def test_a_network_without_use_has_no_say():
+    train, scores, validation = draws((0.0, 1.0, 2.0))
+    settings = baseline_scores.learned(baseline_scores.DEFAULTS, lambda users: scores[users], train, validation, seed=0)
+    layer = BaselineScores.fitted(train, 10, settings)
+    alone = layer(tf.constant(train.latest(np.arange(1500), 10)[0])).numpy()
+    value, best = (
+        recommendation.evaluate(lambda users, each=each: each[users], validation, seen=train, measures="recip_rank")
+        for each in (alone + scores, alone)
+    )
+    assert value.means["recip_rank"].mean > 0.99 * best.means["recip_rank"].mean
+
+
+def test_without_held_out_items_the_settings_stay():
+    everything = in_time(np.random.default_rng(0).permuted(np.tile(np.arange(9), [20, 1]), axis=1)[:, :6], 9)
+    options = {"history_items": "sequence", "dim": 8, "softmax_epochs": 1, "verbose": False}
+    plain = recommendation.Recommender(**options, validation_fraction=0.0).fit(everything)
+    assert plain.model_.baselines.settings == baseline_scores.DEFAULTS
+    learned = recommendation.Recommender(**options).fit(everything)
+    assert learned.model_.baselines.settings != baseline_scores.DEFAULTS
+    with_more = recommendation.Recommender(**options, validation_fraction=0.0).fit(everything, init_model=learned)
+    assert with_more.model_.baselines.settings == learned.model_.baselines.settings

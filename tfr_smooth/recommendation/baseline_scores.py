@@ -1,0 +1,221 @@
+"""What counts say of the next item, as a part of the scores of sequences: a Markov chain and EASE."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _serialization
+from tfr_smooth.recommendation.baselines import EASE, MarkovChain
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.sequences import to_end
+
+# The settings and weights before any are learned: the weights of MovieLens-100K and of Toys and Games are .4 to .8 and
+# 7 to 15. And the settings that are tried.
+DEFAULTS: dict[str, Any] = {"order": 10, "decay": 0.8, "strength": 100.0, "weights_of": [0.5, 8.0]}
+_CHAINS: tuple[dict[str, Any], ...] = ({"order": 10, "decay": 0.8}, {"order": 3, "decay": 0.8})
+_STRENGTHS = 30.0, 100.0, 300.0
+# The least weight, so that a network without use only decides ties.
+_LEAST = 0.01
+# EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
+# the greatest ones only. On Toys and Games, with 11,924 items, all of them are not better.
+_ITEMS, _NEIGHBORS = 10_000, 100
+# The known items whose scores a new one has. Chosen on held-out items of MovieLens-100K.
+_SIMILAR = 10
+# The scores of all users that weights are learned from, which bounds memory, and their number. Not tuned.
+_SCORES, _USERS = 2**24, 2000
+
+
+@_serialization.register
+class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
+    r"""Scores of all items given the items of users in order: $w_1 \log p_i + w_2 e_i$.
+
+    p is the probability of a `MarkovChain`, and e the score of `EASE` for the different items, by the 100 greatest
+    weights of each. A new item with a vector has the mean $\log \tfrac{1}{10} \sum_j e^{s_j}$ over the scores s of the
+    ten known items with the most similar vectors.
+
+    Args:
+      num_items: Number of items of the catalog, >= 1.
+      num_transitions: Number of pairs of an item and one that followed it, >= 0.
+      num_neighbors: Number of weights of EASE, >= 0.
+      order: As for `MarkovChain`.
+      decay: As for `MarkovChain`.
+      strength: As for `EASE`.
+      length: Number of the latest items that EASE sees, >= 1.
+      weights_of: $w_1$ and $w_2$, >= 0.
+      num_new: Number of new items that have vectors, >= 0.
+      **kwargs: `name` and other arguments of a Keras layer.
+
+    Time O(items of a user * neighbors + items) per user.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_items: int,
+        num_transitions: int,
+        num_neighbors: int,
+        order: int,
+        decay: float,
+        strength: float,
+        length: int,
+        weights_of: Sequence[float],
+        num_new: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{"dtype": "float32", **kwargs})
+        self.num_items, self.num_transitions, self.num_neighbors = num_items, num_transitions, num_neighbors
+        self.order, self.decay, self.strength, self.length, self.weights_of = order, decay, strength, length, weights_of
+        self.num_new = num_new
+
+        def weight(name: str, size: int, dtype: str = "float32") -> Any:
+            return self.add_weight(name=name, shape=(size,), dtype=dtype, initializer="zeros", trainable=False)
+
+        # Two matrices by rows: starts, columns and values.
+        self._rows = [
+            [weight("starts", num_items + 1, "int32"), weight("columns", size, "int32"), weight("values", size)]
+            for size in (num_transitions, num_neighbors)
+        ]
+        self._smoothed, self._shares = weight("smoothed", num_items), weight("shares", num_items)
+        # The items that new ones are similar to, and the column of each item, after all of which new ones follow.
+        self._count = min(_SIMILAR, num_items)
+        self._similar = weight("similar", num_new * self._count, "int32")
+        self._columns = weight("all", num_items, "int32")
+        self.built = True  # the constructor creates all weights
+
+    @classmethod
+    def fitted(
+        cls, interactions: Interactions, length: int, settings: Mapping[str, Any], num_new: int = 0
+    ) -> BaselineScores:
+        """Returns a layer with the counts of interactions and settings like those of `learned`."""
+        chain = MarkovChain(order=settings["order"], decay=settings["decay"]).fit(interactions)
+        neighbors = EASE(strength=settings["strength"], max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
+        sizes = {"num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
+        layer = cls(num_items=interactions.num_items, **sizes, length=length, num_new=num_new, **settings)
+        rows = [[each.indptr, each.indices, each.data] for each in (chain.transitions, neighbors)]
+        new = np.zeros(num_new * layer._count), np.arange(interactions.num_items)
+        layer.set_weights([*rows[0], *rows[1], chain.smoothed, chain.shares, *new])
+        return layer
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of `fitted`."""
+        return {name: getattr(self, name) for name in DEFAULTS}
+
+    def call(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns float32 [batch, items], given indices of items, int32 [batch, any], in order; below 0 for none."""
+        scores = sum(weight * part for weight, part in zip(self.weights_of, self.parts(items), strict=True))
+        if not self.num_new:
+            return scores
+        similar = tf.gather(scores, tf.reshape(self._similar, [-1, self._count]), axis=1)
+        of_new = tf.reduce_logsumexp(similar, axis=2) - np.log(self._count)
+        return tf.gather(tf.concat([scores, of_new], axis=1), tf.convert_to_tensor(self._columns), axis=1)
+
+    def set_new(self, is_known: np.ndarray, cosines: Callable[[np.ndarray], tf.Tensor]) -> None:
+        """Sets the items that new ones are similar to.
+
+        Args:
+          is_known: Which items are not new, bool [items].
+          cosines: A function from indices of items, [batch], to the cosines of their vectors with all: [batch, items].
+        """
+        new, places = np.flatnonzero(~is_known), np.arange(self.num_items)
+        blocks = np.array_split(new, -(-len(new) * self.num_items // _SCORES))
+        near = [tf.math.top_k(tf.where(is_known, cosines(block), -2.0), self._count).indices for block in blocks]
+        self._similar.assign(tf.reshape(tf.concat(near, axis=0), [-1]))
+        places[new] = self.num_items + np.arange(len(new))
+        self._columns.assign(places)
+
+    def parts(self, items: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the log-probabilities and the scores of EASE, without their weights."""
+        latest = to_end(items)
+        length, count = tf.shape(latest, tf.int64)[1], tf.shape(latest, tf.int64)[0]
+
+        def summed(matrix: list[Any], users: tf.Tensor, item: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+            """Returns the weighted sums of the rows of the items of each user."""
+            starts, columns, values = map(tf.convert_to_tensor, matrix)
+            entries = tf.ragged.range(tf.gather(starts, item), tf.gather(starts, item + 1))
+            owner = entries.value_rowids()
+            cells = tf.gather(users, owner) * self.num_items + tf.cast(tf.gather(columns, entries.values), tf.int64)
+            values = tf.gather(weights, owner) * tf.gather(values, entries.values)
+            return tf.reshape(tf.math.unsorted_segment_sum(values, cells, count * self.num_items), [-1, self.num_items])
+
+        chain, regression = self._rows
+        places = tf.where((latest >= 0) & (tf.range(length) >= length - self.order))
+        users, item = places[:, 0], tf.gather_nd(latest, places)
+        weights = self.decay ** tf.cast(length - 1 - places[:, 1], tf.float32)
+        found = summed(chain, users, item, weights)
+        smoothed = weights * tf.gather(tf.convert_to_tensor(self._smoothed), item)
+        total, rest = (tf.math.unsorted_segment_sum(each, users, count)[:, tf.newaxis] for each in (weights, smoothed))
+        rest = tf.where(total > 0.0, rest, 1.0) * tf.convert_to_tensor(self._shares)
+        logs = tf.math.log((found + rest) / tf.where(total > 0.0, total, 1.0))
+
+        places = tf.where((latest >= 0) & (tf.range(length) >= length - self.length))
+        pairs = places[:, 0] * self.num_items + tf.cast(tf.gather_nd(latest, places), tf.int64)
+        pairs = tf.unique(pairs).y
+        item = tf.cast(pairs % self.num_items, tf.int32)
+        return logs, summed(regression, pairs // self.num_items, item, tf.ones_like(pairs, tf.float32))
+
+
+def learned(
+    start: Mapping[str, Any],
+    network: Callable[[np.ndarray], np.ndarray],
+    train: Interactions,
+    validation: Interactions,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    r"""Returns the settings and weights with the greatest likelihood of held-out items.
+
+    With the scores s of the network, it is the mean over users and their items of the log of
+    $\mathrm{softmax}(w_0 s + w_1 \log p + w_2 e)$ over the items that a user does not have: a log-linear pool, whose
+    likelihood is concave in the weights. Those returned are relative to $w_0$. The ones to start from have a normal
+    prior, with a standard deviation of their size, which counts like one user.
+
+    Args:
+      start: Settings and weights, as returned.
+      network: A function from indices of users to the scores of all items.
+      train: The interactions that the network was trained on.
+      validation: The held-out items.
+      seed: Seed of the sample of users, of whom there are as many as memory allows, at most 2,000.
+    """
+    from scipy.optimize import minimize
+
+    users = np.random.default_rng(seed).permutation(np.flatnonzero(validation.items_per_user))
+    users = np.sort(users[: max(1, min(_USERS, _SCORES // train.num_items))])
+    scores, seen, relevant = network(users), train.dense(users), validation.matrix[users]
+    relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
+    expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
+
+    @functools.cache
+    def regression(strength: float) -> np.ndarray:
+        return EASE(strength=strength, max_items=_ITEMS).fit(train).predict(users)
+
+    def fit(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        """Returns the loss, and the settings with the weights, of which the first one is that of the network."""
+        chain = MarkovChain(order=settings["order"], decay=settings["decay"]).fit(train)
+        parts = [scores, np.log(chain.predict(users)), regression(settings["strength"])]
+        of_relevant = np.array([relevant.multiply(part).sum() for part in parts]) / len(users)
+
+        def loss(scale: np.ndarray) -> tuple[float, np.ndarray]:
+            weights, prior = scale * expected, scale - 1.0
+            total: Any = sum(np.float32(weight) * part for weight, part in zip(weights, parts, strict=True))
+            total[seen] = -np.inf
+            highest = total.max(axis=1, keepdims=True)
+            powers = np.exp(total - highest)
+            sums = powers.sum(axis=1)
+            means = np.array([(np.einsum("ui,ui->u", powers, part) / sums).mean() for part in parts])
+            value = (np.log(sums) + highest[:, 0]).mean() - weights @ of_relevant + 0.5 * prior @ prior / len(users)
+            return float(value), expected * (means - of_relevant) + prior / len(users)
+
+        found = minimize(loss, np.ones(3), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 3)
+        return found.fun, {**settings, "weights_of": found.x * expected}
+
+    best = dict(start)
+    for candidates in (_CHAINS, [{"strength": strength} for strength in _STRENGTHS]):
+        best = min((fit(best | candidate) for candidate in candidates), key=lambda found: found[0])[1]
+    first, *others = best["weights_of"]
+    return best | {"weights_of": [float(each / max(first, _LEAST)) for each in others]}
