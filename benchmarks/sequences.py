@@ -5,7 +5,8 @@ python benchmarks/sequences.py --data=Toys_and_Games.txt --methods="popularity,M
 
 The data are ratings `user item rating time`, or lines `user item item ...` in order of time. All items that the user
 has not seen are ranked. The settings of a method with the best NDCG@10 on the validation items are fitted again on all
-items but the last, except for SASRec, which is only given the validation items as the latest ones. Each method runs in
+items but the last, except for SASRec, which is only given the validation items as the latest ones, as are all with
+--norefit, the protocol of publications. Each method runs in
 a process of its own. The output folder has a file per method and seed, so the same command resumes. The table is in
 Markdown, with means over seeds, the processor seconds of a fit, those of an epoch and the largest resident memory.
 """
@@ -42,6 +43,7 @@ _METHODS = flags.DEFINE_list("methods", None, "Methods to run. Default: all.")
 _SETTINGS = flags.DEFINE_string(
     "settings", "{}", "JSON object: for methods, their settings, or a list of settings to choose from."
 )
+_REFIT = flags.DEFINE_boolean("refit", True, "Whether to fit again with the validation items.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Trainings of methods that are random.", lower_bound=1)
 _WORKERS = flags.DEFINE_integer(
     "workers", 1, "1: each method in a process of its own; 0: all in this process, whose memory only grows.", 0, 1
@@ -91,13 +93,20 @@ class Measured(NamedTuple):
     epochs: int | None = None
 
 
-def baseline(make: Callable[..., Any], split: Split, seed: int, **settings: Any) -> Measured:
+def baseline(make: Callable[..., Any], split: Split, seed: int, refit: bool, **settings: Any) -> Measured:
     del seed
     started = time.process_time()
     model = make(**settings).fit(split.train)
     seconds = time.process_time() - started
     values = means(model, split.validation, split.train)
-    return Measured(values, lambda: make(**settings).fit(split.whole), seconds)
+
+    def tested() -> Any:
+        if refit:
+            return make(**settings).fit(split.whole)
+        model.interactions_ = split.whole  # the items that it predicts from
+        return model
+
+    return Measured(values, tested, seconds)
 
 
 def recent_popularity(fraction: float) -> recommendation.Baseline:
@@ -120,13 +129,13 @@ def item_knn(neighbors: int) -> Any:
     return Implicit(CosineRecommender(K=neighbors + 1))
 
 
-def recommender(split: Split, seed: int, **settings: Any) -> Measured:
-    model = recommendation.Recommender(seed=seed, select_by=_SELECT_BY, verbose=False, **settings)
+def recommender(split: Split, seed: int, refit: bool, **settings: Any) -> Measured:
+    model = recommendation.Recommender(seed=seed, select_by=_SELECT_BY, verbose=False, refit=refit, **settings)
     started = time.process_time()
     model.fit(split.train, validation=split.validation)
     value = model.history_[f"val_{_SELECT_BY}"][model.best_epoch_ - 1]
     # With the second training, which repeats the epochs up to the best one.
-    epochs = len(model.history_["loss"]) + model.best_epoch_
+    epochs = len(model.history_["loss"]) + refit * model.best_epoch_
     return Measured({_SELECT_BY: value}, lambda: model, time.process_time() - started, epochs)
 
 
@@ -198,6 +207,7 @@ class SASRec:
 def sasrec(
     split: Split,
     seed: int,
+    refit: bool,
     *,
     dim: int = 64,
     length: int = 50,
@@ -208,6 +218,7 @@ def sasrec(
     batch_size: int = 256,
     learning_rate: float = 1e-3,
 ) -> Measured:
+    del refit
     tf.keras.utils.set_random_seed(seed)
     model = SASRec(split, dim=dim, length=length, blocks=blocks, dropout=dropout)
     started = time.process_time()
@@ -250,6 +261,7 @@ class MethodJob(experiments.StoredJob):
     method: str
     settings: list[dict[str, Any]] = dataclasses.field(hash=False)
     seed: int
+    refit: bool
 
     @property
     def description(self) -> dict[str, Any]:
@@ -258,6 +270,7 @@ class MethodJob(experiments.StoredJob):
             "files": experiments.digest([path]),
             "method": self.method,
             "settings": self.settings,
+            "refit": self.refit,
         }
 
     @property
@@ -268,7 +281,7 @@ class MethodJob(experiments.StoredJob):
         del cache, unfinished
         split, best, chosen = read(*self.file_and_separator), None, {}
         for settings in self.settings:
-            found = METHODS[self.method].measure(split, self.seed, **settings)
+            found = METHODS[self.method].measure(split, self.seed, self.refit, **settings)
             print(f"{self.method}, {settings}: {found.validation}", file=sys.stderr, flush=True)
             if best is None or found.validation[_SELECT_BY] > best.validation[_SELECT_BY]:
                 best, chosen = found, settings
@@ -290,7 +303,7 @@ def jobs(method: str) -> list[MethodJob]:
     product: Iterable[Any] = itertools.product(*grid.values())
     settings = own if isinstance(own, list) else [dict(zip(grid, each, strict=True)) | own for each in product]
     seeds = range(_SEEDS.value if METHODS[method].is_random else 1)
-    return [MethodJob((_DATA.value, _SEPARATOR.value), method, settings, seed) for seed in seeds]
+    return [MethodJob((_DATA.value, _SEPARATOR.value), method, settings, seed, _REFIT.value) for seed in seeds]
 
 
 def row(method: str) -> str:

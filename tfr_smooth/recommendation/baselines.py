@@ -199,11 +199,11 @@ class EASE(Baseline):
             inverse[row, :row] = inverse[:row, row]  # LAPACK computes one triangle
         inverse /= -inverse.diagonal()
         inverse[np.diag_indices(count)] = 0.0
-        self._weights, self._matrix = inverse, matrix
+        self._weights = inverse
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
         scores = np.zeros([len(users), self._num_items], np.float32)
-        scores[:, self._items] = self._matrix[users] @ self._weights
+        scores[:, self._items] = self.interactions_.matrix[users][:, self._items] @ self._weights
         return scores
 
     def neighbors(self, count: int) -> Any:
