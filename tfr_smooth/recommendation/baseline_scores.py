@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = {"order": 10, "decay": 0.8, "strength": 100.0, "weigh
 _CHAINS: tuple[dict[str, Any], ...] = ({"order": 10, "decay": 0.8}, {"order": 3, "decay": 0.8})
 _STRENGTHS = 30.0, 100.0, 300.0
 # The least weight, so that a network without use only decides ties.
-_LEAST = 0.01
+_LEAST = 0.05
 # EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
 # the greatest ones only. On Toys and Games, with 11,924 items, all of them are not better.
 _ITEMS, _NEIGHBORS = 10_000, 100
