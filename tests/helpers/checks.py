@@ -167,7 +167,7 @@ def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides:
         "hyperparameters": defaults,
         "changed": {**changed(defaults), **_CHANGED_OF.get(name, {})},
         "reference": references.BASELINES.get(name),
-        "gradient": _lambda_gradient if name == "lambda_loss" else None,
+        "gradient": {"lambda_loss": _lambda_gradient, "softmax_at_k": _gradient_at_k}.get(name),
     }
     return Subject(**{**fields, **overrides})
 
@@ -175,6 +175,12 @@ def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides:
 def _lambda_gradient(labels: np.ndarray, scores: np.ndarray, sigma: float = 1.0, **arguments: Any) -> np.ndarray:
     weights = references.lambda_weights(labels, scores, **arguments)
     return references.central_differences(lambda s: references.weighted_logistic(weights, s, sigma), scores)
+
+
+def _gradient_at_k(labels: np.ndarray, scores: np.ndarray, **arguments: Any) -> np.ndarray:
+    """The threshold is a constant."""
+    loss = functools.partial(references.softmax_at_k, of=scores, **arguments)
+    return references.central_differences(lambda s: loss(labels, s), scores)
 
 
 SUBJECTS: dict[str, Subject] = {
@@ -303,7 +309,8 @@ def check_shift(subject: Subject) -> None:
     labels, scores = subject.batch
     assert subject.loss().shift_invariant
     _assert_near(value_and_gradient(subject.each(), labels, scores + 8.0), subject.expected)
-    np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
+    if subject.name != "softmax_at_k":  # its threshold is a constant
+        np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
 
 
 def check_ties(subject: Subject) -> None:
@@ -311,7 +318,9 @@ def check_ties(subject: Subject) -> None:
     labels = np.array([[2.0, 0.0, 0.0, 0.0]] * 8, np.float32)
     gradient = value_and_gradient(subject.each(), labels, np.zeros_like(labels))[1][0]
     assert gradient[0] < -1e-3
-    np.testing.assert_allclose(gradient[1:], -gradient[0] / 3.0, rtol=1e-5)
+    np.testing.assert_allclose(gradient[1:], gradient[1], rtol=1e-5)
+    if subject.name != "softmax_at_k":  # its threshold is a constant
+        np.testing.assert_allclose(gradient[1:], -gradient[0] / 3.0, rtol=1e-5)
 
 
 def check_nan(subject: Subject) -> None:

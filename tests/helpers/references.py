@@ -441,10 +441,10 @@ def softmax_loss(labels, scores, temperature=1.0, lambda_weight=None):
     return -(np.asarray(labels) * (logits - np.logaddexp.reduce(logits))).sum()
 
 
-def softmax_at_k(labels, scores, topn=20, weight_temperature=11.25, temperature=1.0):
-    """Yang et al. 2025 ("Breaking the Top-K Barrier"), with the exact quantile of the scores."""
+def softmax_at_k(labels, scores, topn=20, weight_temperature=11.25, temperature=1.0, of=None):
+    """Yang et al. 2025 ("Breaking the Top-K Barrier"), with the exact quantile of the scores, or of the scores `of`."""
     scores = np.asarray(scores, np.float64)
-    threshold = sorted(scores, reverse=True)[min(topn, len(scores)) - 1]
+    threshold = sorted(scores if of is None else of, reverse=True)[min(topn, len(scores)) - 1]
     weights = 1.0 / (1.0 + np.exp(-(scores - threshold) / weight_temperature))
     return softmax_loss(labels * weights, scores, temperature)
 

@@ -209,12 +209,12 @@ class SoftmaxAtKLoss(RankingLoss):
     $$-\sum_j y_j \, \sigma\!\left(\frac{s_j - \beta}{\tau_w}\right) \log \mathrm{softmax}(s / \tau)_j$$
 
     where $\beta$ is the K-th highest score and $\sigma$ the sigmoid (Yang et al., "Breaking the Top-K Barrier", KDD
-    2025, Eq. 3.5). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with
-    its gradient, so that a step along the gradient lowers the loss. The default weight temperature is for scores in
-    [-5, 5], such as cosines divided by 0.2, those of `Recommender`: for cosines, the authors searched 0.5 to 3, and
-    chose 2.25 on MovieLens-100K. If it is small for the scores, the loss lowers the weights of relevant documents, and
-    so their scores: at 1, those at most ranks. Invariant to a shift of the scores. The loss is at least 0.
-    Lists without a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
+    2025, Eq. 3.5). The authors estimate $\beta$ from samples every few epochs. Here it is exact, and for the gradient a
+    constant, too. The default weight temperature is for scores in [-5, 5], such as cosines divided by 0.2, those of
+    `Recommender`: for cosines, the authors searched 0.5 to 3, and chose 2.25 on MovieLens-100K. If it is small for the
+    scores, the loss lowers the weights of relevant documents, and so their scores: at 1, those at most ranks. Invariant
+    to a shift of the scores. The loss is at least 0. Lists without a relevant document are excluded. Weights of
+    documents become one weight per list (`list_weights`).
 
     Args:
       topn: The cutoff K, >= 1. In shorter lists, beta is the lowest score.
@@ -256,13 +256,7 @@ class SoftmaxAtKLoss(RankingLoss):
         size = _padded.num_ranks(scores, self.topn)
         ranked = tf.math.top_k(tf.stop_gradient(_padded.fill(scores, mask, scores.dtype.min)), size).values
         lowest = _padded.extremes(ranked, _padded.rank_mask(mask, size))[0][:, tf.newaxis]
-        # Tied documents share the gradient of the threshold. Their mean difference from it is 0. The mean of the scores
-        # themselves has the same gradient, but TensorFlow also derives it by the number of ties, which would overflow.
-        is_at_k = tf.logical_and(mask, tf.equal(scores, lowest))
-        differences = tf.where(is_at_k, scores, lowest) - lowest
-        ties = _padded.count(is_at_k, scores.dtype)
-        threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
-        weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
+        weights = tf.sigmoid((scores - tf.stop_gradient(lowest)) / self.weight_temperature)
         logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
         return -tf.reduce_sum(labels * weights * logs, axis=1)
 
