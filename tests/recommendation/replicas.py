@@ -12,6 +12,7 @@ import tensorflow as tf
 from scipy import sparse
 
 from tfr_smooth import recommendation, training
+from tfr_smooth.recommendation import stages
 
 # No batch divides evenly by two or three replicas, and the last batch of each epoch has one user.
 NUM_USERS, BATCH_SIZE = 36, 7
@@ -34,6 +35,7 @@ def main(folder, name):
         "catalog": {},
         "negatives": {"negatives": 5},
         "hard_negatives": {"hard_negatives": 10},
+        "sparse_steps": {},
         "graph": {"propagation_layers": 2, "negatives": 5},
         "table": {},
         "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
@@ -41,6 +43,7 @@ def main(folder, name):
     table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}
     for case, options in cases.items():
+        stages._SPARSE_USERS = 1 if case == "sparse_steps" else 100_000
         recommender = recommendation.Recommender(**sizes, softmax_epochs=2, epochs=1, verbose=False, **options)
         recommender.fit(
             interactions,

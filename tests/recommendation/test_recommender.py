@@ -11,7 +11,9 @@ from scipy import sparse
 from sklearn import base
 
 from tests.recommendation.groups import GROUPS, likes
-from tfr_smooth import losses, recommendation
+from tfr_smooth import _compiled, _keras, losses, recommendation
+from tfr_smooth.recommendation import stages
+from tfr_smooth.recommendation.batches import expected_candidates
 
 SMALL = {"dim": 8, "softmax_epochs": 16, "softmax_batch_size": 4, "verbose": False}
 
@@ -109,6 +111,55 @@ def test_a_loss_alone_has_one_part():
     options = {**SMALL, "softmax_epochs": 0, "learning_rate": 0.05, "batch_size": 4, "epochs": 12}
     recommender = recommendation.Recommender(**options, loss="list_net", refit=False).fit(interactions())
     assert len(recommender.history_["loss"]) <= 12 and best(recommender) > 0.5
+
+
+@pytest.fixture
+def few_users_are_many(monkeypatch):
+    monkeypatch.setattr(stages, "_SPARSE_USERS", 1)
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has Adam's step")
+@pytest.mark.parametrize("options", [{}, {"loss": "list_net", "epochs": 1}, {"loss": "list_net", "negatives": 3}])
+def test_a_step_changes_only_the_users_of_its_batch(few_users_are_many, options):
+    """So its time does not grow with the number of users."""
+    before, changed = [None], []
+
+    def compare(model):
+        now = model.get_weights()[0]
+        changed.extend([] if before[0] is None else [np.flatnonzero((now != before[0]).any(axis=1))])
+        before[0] = now
+
+    step = tf.keras.callbacks.LambdaCallback()
+    step.on_train_begin = lambda logs=None: compare(step.model)
+    step.on_train_batch_end = lambda batch, logs=None: compare(step.model)
+    options = {**SMALL, "softmax_epochs": 2, "batch_size": 4, "loss": None, "validation_fraction": 0.0, **options}
+    recommendation.Recommender(**options).fit(interactions(), callbacks=[step])
+    assert max(map(len, changed)) == SMALL["softmax_batch_size"]
+    epoch = np.concatenate(changed[: len(likes()) // SMALL["softmax_batch_size"]])
+    assert sorted(epoch) == list(range(len(likes())))
+
+
+def test_compiled_steps_train_like_eager_ones(few_users_are_many, monkeypatch):
+    options = {**SMALL, "softmax_epochs": 3, "loss": None, "validation_fraction": 0.0, "softmax_batch_size": 5}
+    compiled = recommendation.Recommender(**options).fit(interactions())
+    monkeypatch.setattr(_compiled, "has_xla", lambda: False)
+    tf.config.run_functions_eagerly(True)
+    try:
+        eager = recommendation.Recommender(**options).fit(interactions())
+    finally:
+        tf.config.run_functions_eagerly(False)
+    np.testing.assert_allclose(compiled.predict([0, 9]), eager.predict([0, 9]), rtol=1e-3, atol=1e-3)
+
+
+def test_where_candidates_would_be_much_of_the_catalog_it_is_taken_whole():
+    options = {**SMALL, "softmax_epochs": 2, "loss": None, "validation_fraction": 0.0}
+    whole, sampled = (
+        recommendation.Recommender(**options, negatives=negatives).fit(interactions()) for negatives in (None, 2)
+    )
+    assert (whole.predict([0, 9]) == sampled.predict([0, 9])).all()
+    # A batch has about 4 users * 5 items, padded to 512.
+    few = recommendation.Interactions(sparse.csr_array(likes(), shape=(len(likes()), 10_000)))
+    assert expected_candidates(few, 2, 4) == 514.0 and expected_candidates(few, 20, 4) == 532.0
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ def test_replicas_train_like_one_device(strategy, one_device, tmp_path):
     assert len(written) == sum(jobs.values())
     for path in written:
         found = np.load(path)
-        assert sorted(found) == ["catalog", "graph", "hard_negatives", "negatives", "sequence", "table"]
+        cases = ["catalog", "graph", "hard_negatives", "negatives", "sequence", "sparse_steps", "table"]
+        assert sorted(found) == cases
         for case in found:
             np.testing.assert_allclose(found[case], one_device[case], atol=1e-3, err_msg=case)

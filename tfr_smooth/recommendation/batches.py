@@ -140,6 +140,13 @@ def sampled_items(
     return items, offsets
 
 
+def expected_candidates(interactions: Interactions, negatives: int, batch_size: int) -> float:
+    """Returns about how many candidates a batch of `candidate_batches` has, with padding."""
+    shares = interactions.users_per_item / max(1, np.count_nonzero(interactions.items_per_user))
+    relevant = (1.0 - (1.0 - shares) ** batch_size).sum()
+    return float(np.ceil(relevant / _GRANULE) * _GRANULE + negatives)
+
+
 def _checked_orders(
     interactions: Interactions, batch_size: int, seed: int, num_epochs: int, first_epoch: int
 ) -> Callable[[], Iterator[tuple[np.random.Generator, np.ndarray]]]:

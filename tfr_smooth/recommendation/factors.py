@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _serialization
+from tfr_smooth import _arguments, _compiled, _keras, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.baseline_scores import BaselineScores
@@ -360,7 +360,12 @@ class _Factors(tf.keras.layers.Layer):
       dim: The dimension.
       seed: Seed of the vectors.
       has_bias: Whether each has a bias, initially 0.
+
+    Attributes:
+      is_sparse: Whether the gradient of some rows is sparse, so that a step costs as much as these.
     """
+
+    is_sparse = False
 
     def __init__(self, what: str, count: int, dim: int, seed: int, *, has_bias: bool = False) -> None:
         super().__init__(name=what)
@@ -371,6 +376,8 @@ class _Factors(tf.keras.layers.Layer):
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, given by their indices [batch], or of all: [batch, dim]."""
+        if self.is_sparse and rows is not None:
+            return tf.gather(_keras.tensorflow_variables([self.factors])[0], rows)
         return _chosen(self.factors, rows)
 
     def continue_from(self, other: _Factors, places: np.ndarray) -> None:

@@ -50,7 +50,8 @@ class Recommender(Estimator):
         each of which contains the sequences of one or several users. None: 256, or 5 for sequences.
       batch_size: The same in the second stage. None: 64, or 5 for sequences.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
-        offsets correct the softmax loss only; other losses take the candidates as the catalog.
+        offsets correct the softmax loss only; other losses take the candidates as the catalog. The first stage of
+        factors takes the whole catalog where the candidates would be 40% of it, as that is faster.
       hard_negatives: In the second stage, the loss is over each user's items, this number of other items, >= 1, those
         with the best scores in the step, and the item with the lowest score. All items are scored, so `negatives` is
         then for the first stage only. None: all items, or 100 for sequences.

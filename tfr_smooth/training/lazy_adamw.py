@@ -25,6 +25,8 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     Args:
       *args: Arguments of `tf.keras.optimizers.AdamW`.
       sparse_rate: What multiplies the learning rate for sparse gradients, > 0.
+      by_gap: Whether a row with a sparse gradient gets at once what AdamW does in the steps until the next one, if
+        these are many: the second moment decays by their number, and all momentum is applied.
       l1: What multiplies the learning rate for the L1 penalty, >= 0, by parts of the names of variables.
       **kwargs: Further arguments of `tf.keras.optimizers.AdamW`.
 
@@ -40,9 +42,15 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     """
 
     def __init__(
-        self, *args: Any, sparse_rate: float = 1.0, l1: Mapping[str, float] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        sparse_rate: float = 1.0,
+        by_gap: bool = False,
+        l1: Mapping[str, float] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.by_gap = _arguments.boolean("by_gap", by_gap)
         self.l1 = {name: _arguments.real("l1", value, least=0.0) for name, value in (l1 or {}).items()}
         self.sparse_rate = _arguments.real("sparse_rate", sparse_rate, above=0.0)
 
@@ -63,13 +71,22 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
         tables = (variable, self._momentums[index], self._velocities[index])
         value, momentum, velocity = (table if isinstance(table, tf.Variable) else table.value for table in tables)
         step, rate = tf.cast(self.iterations + 1, tf.float32), self.sparse_rate * tf.cast(learning_rate, tf.float32)
-        mean = self.beta_1 * tf.gather(momentum, rows) + (1.0 - self.beta_1) * change
-        square = self.beta_2 * tf.gather(velocity, rows) + (1.0 - self.beta_2) * tf.square(change)
-        correction = tf.sqrt(1.0 - tf.pow(self.beta_2, step)) / (1.0 - tf.pow(self.beta_1, step))
+        before, square = tf.gather(momentum, rows), tf.gather(velocity, rows)
+        # The mean step in which AdamW applies this gradient: in the first ones, the correction falls to the half.
+        late = step + self.beta_1 / (1.0 - self.beta_1) if self.by_gap else step
+        correction = tf.sqrt(1.0 - tf.pow(self.beta_2, late)) / (1.0 - tf.pow(self.beta_1, late))
+        if self.by_gap:  # In place of the momentum, which is all applied, there is the step of the last gradient.
+            mean, direction = tf.fill(tf.shape(before), step), change
+            square *= tf.pow(self.beta_2, step - before)
+        else:
+            mean = self.beta_1 * before + (1.0 - self.beta_1) * change
+            direction = mean
+            square *= self.beta_2
+        square += (1.0 - self.beta_2) * tf.square(change)
         momentum.scatter_update(tf.IndexedSlices(mean, rows))
         velocity.scatter_update(tf.IndexedSlices(square, rows))
-        value.scatter_sub(tf.IndexedSlices(rate * correction * mean / (tf.sqrt(square) + self.epsilon), rows))
+        value.scatter_sub(tf.IndexedSlices(rate * correction * direction / (tf.sqrt(square) + self.epsilon), rows))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), "sparse_rate": self.sparse_rate, "l1": self.l1}
+        return {**super().get_config(), "sparse_rate": self.sparse_rate, "by_gap": self.by_gap, "l1": self.l1}
