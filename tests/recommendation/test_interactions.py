@@ -9,7 +9,6 @@ import tensorflow as tf
 from scipy import sparse
 
 from tfr_smooth import recommendation
-from tfr_smooth.recommendation.holding_out import hold_out_new
 from tfr_smooth.recommendation.interactions import from_events
 
 
@@ -204,14 +203,6 @@ def test_events_are_those_of_the_rows_after(change, names):
         assert arrays.keys() == others.keys() and arrays["ordered"] and "times" in arrays, part
         for name in arrays:
             np.testing.assert_array_equal(arrays[name], others[name], err_msg=f"{part}: {name}")
-
-
-@pytest.mark.parametrize("times", [None, [6, 7, 8, 9]])
-def test_of_new_interactions_the_latest_are_held_out(times):
-    before = recommendation.Interactions([[0, 0, 0, 1]], times=[9])
-    whole = in_order([2, 0, 3, 1], times)
-    train, held = hold_out_new(whole, before=before, items=0.6, by="time", seed=1)
-    assert (train.matrix.indices.tolist(), held.matrix.indices.tolist()) == ([2, 3], [0, 1])
 
 
 def test_long_and_special_ids_are_saved_as_they_are():

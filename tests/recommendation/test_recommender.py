@@ -296,6 +296,33 @@ def test_similar_items_are_of_the_same_group(fitted):
 
 
 @pytest.mark.slow
+def test_an_update_starts_new_users_from_their_items_and_trains_few_others(monkeypatch):
+    old = recommendation.Recommender(**SMALL).fit(interactions())
+    ids = old.interactions_.item_ids[:4]
+    new = recommendation.Interactions([[1, 1, 0, 1], [0, 1, 1, 0]], user_ids=[50, 51], item_ids=ids)
+    seen, batches = [], []
+    monkeypatch.setattr(
+        stages,
+        "user_batches",
+        lambda train, **options: batches.append(train) or recommendation.user_batches(train, **options),
+    )
+    start = recommendation.CatalogFactors.start_new
+    monkeypatch.setattr(
+        recommendation.CatalogFactors,
+        "start_new",
+        lambda model, *arguments: (start(model, *arguments), seen.append(model.user_vectors().numpy())),
+    )
+    updated = recommendation.Recommender(**SMALL).fit(new, init_model=old)
+    found = seen[0][updated.interactions_.user_indices([50, 51])]
+    expected = old.user_vectors(histories=[ids[[0, 1, 3]], ids[1:3]])
+    cosines = np.einsum("ui,ui->u", *(each / np.linalg.norm(each, axis=1, keepdims=True) for each in (found, expected)))
+    assert (cosines > 0.99).all()
+    learned_from = updated.interactions_.user_ids[batches[0].items_per_user > 0]
+    assert len(learned_from) == 2 + max(2, updated.interactions_.num_users // 10) and {50, 51} <= set(
+        learned_from.tolist()
+    )
+
+
 def test_an_update_learns_new_users_and_items_and_keeps_the_others():
     matrix = likes()
     old = recommendation.Interactions(matrix[:20, :23])
@@ -307,8 +334,8 @@ def test_an_update_learns_new_users_and_items_and_keeps_the_others():
     assert (recommender.interactions_.matrix != recommendation.Interactions(matrix).matrix).nnz == 0
     top = recommender.recommend(np.arange(24), topn=4, exclude_seen=False).items
     assert (GROUPS[1][top] == GROUPS[0][:, None]).mean() > 0.9 and (GROUPS[1][before] == 0).all()
-    with pytest.raises(ValueError, match="`interactions` must have a new pair"):
-        recommender.update(recommendation.Interactions(new))
+    recommender.update(recommendation.Interactions(new))  # again: there are no new pairs
+    assert (recommender.interactions_.matrix != recommendation.Interactions(matrix).matrix).nnz == 0
 
 
 def test_weights_are_labels_of_the_loss():

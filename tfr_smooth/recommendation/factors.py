@@ -127,6 +127,20 @@ class CatalogFactors(FeatureScorer):
             table.factors.assign(vectors)
         return model
 
+    def start_new(self, interactions: Interactions, users: np.ndarray) -> None:
+        """Gives new users, with factors, vectors of their items.
+
+        Args:
+          interactions: The interactions.
+          users: The users who are not new, [users].
+        """
+        new = np.setdiff1d(np.flatnonzero(interactions.items_per_user), users)
+        if self.user_encoder is None and len(new):
+            factors = self._users.vectors().numpy()
+            vectors = self.history_vectors(tf.constant(interactions.padded(new)[0]))[:, : self.dim]
+            factors[new] = np.linalg.norm(factors[users], axis=1).mean() * tf.math.l2_normalize(vectors, axis=1)
+            self._users.factors.assign(factors)
+
     def set_new(
         self, interactions: Interactions, *, users: Encoder | None = None, items: Encoder | None = None
     ) -> None:

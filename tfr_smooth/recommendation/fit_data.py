@@ -10,10 +10,14 @@ import numpy as np
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import digest
 from tfr_smooth.recommendation.factors import CatalogFactors
-from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
+from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.ids import ids_after, indices_of
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.tables import Table, read_table
+
+# The part of the users, at least, that an update also learns from besides those with new interactions. Without them,
+# the vectors of items move away from those of the users.
+_OTHERS = 10
 
 
 class FitData:
@@ -32,6 +36,8 @@ class FitData:
       train: Those to train on.
       validation: Those that select the epochs, or None.
       start: The model to continue from, and the places of its users and items; None for a new one.
+      users: The users to learn from, bool [users]: with a model to continue from, those with new interactions and as
+        many others. None: all.
 
     Raises:
       ValueError: If an argument is invalid, also from the steps.
@@ -52,6 +58,7 @@ class FitData:
                 raise ValueError(f"{expected}, got {params['propagation_layers']}.")
         self.whole, self.validation = interactions, validation
         self.start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None = None
+        self.users: np.ndarray | None = None
 
     def read_tables(self, users: tuple[Any, str], items: tuple[Any, str]) -> None:
         """Reads the ids and the features of tables, which may be None, each with the name of its column of ids."""
@@ -81,8 +88,10 @@ class FitData:
             known = self._old.interactions_
             places = indices_of("user", self.ids[0], known.user_ids), indices_of("item", self.ids[1], known.item_ids)
             self.start = self._old.model_, *places
-            self._before = known.renumbered(*self.ids)
-            self.whole = self._before.union(self.whole)
+            self.users = self.whole.items_per_user > 0
+            others = np.random.default_rng(self._params["seed"]).permutation(np.flatnonzero(~self.users))
+            self.users[others[: max(self.users.sum(), len(self.users) // _OTHERS)]] = True
+            self.whole = known.renumbered(*self.ids).union(self.whole)
 
     def hold_out(self) -> None:
         """Divides the interactions into those to train on and those that select the epochs, if there are any."""
@@ -90,9 +99,7 @@ class FitData:
         options: dict[str, Any] = {"items": fraction, "by": self._by, "seed": self._params["seed"]}
         if self.validation is not None:
             self.whole = self.train.union(self.validation)
-        elif fraction and self._old is not None:
-            self.train, self.validation = hold_out_new(self.whole, before=self._before, **options)
-        elif fraction:
+        elif fraction and self._old is None:
             self.train, self.validation = hold_out(self.whole, **options)
         if self.validation is not None and not self.validation.num_interactions:
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")

@@ -57,21 +57,3 @@ def hold_out(
     chosen = np.empty(len(order), bool)
     chosen[order] = np.arange(len(order)) >= ends - np.repeat(held, counts)
     return interactions.keeping(~chosen), interactions.keeping(chosen)
-
-
-def hold_out_new(
-    whole: Interactions, *, before: Interactions, items: float, by: str, seed: int
-) -> tuple[Interactions, Interactions]:
-    """Splits interactions in two; a fraction of those that are not in `before`, at least one, is held out."""
-    keys = [pairs["users"] * whole.num_items + pairs["items"] for pairs in (whole.pairs(), before.pairs())]
-    new = np.flatnonzero(~np.isin(*keys))
-    if not len(new):
-        raise ValueError("`interactions` must have a new pair of a user and an item, got none.")
-    new = np.random.default_rng(seed).permutation(new)
-    if by == "time":
-        # Without times, those that are late in the order of their user.
-        latest = whole.last_events() if whole.times is None else whole.times
-        new = new[np.lexsort([-whole.last_events()[new], -latest[new]])]
-    held = new[: max(1, round(items * len(new)))]
-    chosen = np.isin(np.arange(whole.num_interactions), held)
-    return whole.keeping(~chosen), whole.keeping(chosen)

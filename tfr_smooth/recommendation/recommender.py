@@ -169,10 +169,12 @@ class Recommender(Estimator):
           item_id: The column of `items` with the ids.
           user_id: The column of `users` with the ids.
           validation: The validation set: further items of the users. None holds out `validation_fraction` of the items
-            of each user, or of the new interactions with `init_model`.
+            of each user, or nothing with `init_model`.
           init_model: A fitted recommender to continue from, such as with new days of data: with its interactions, their
-            vectors and the columns of its tables. New users and items start like those without it. The arguments of the
-            vectors must be the same.
+            vectors and the columns of its tables. New users start from vectors of their items, and new items like
+            those without it. Epochs are of the users in `interactions` and as many others, at least a tenth of all.
+            Without `validation`, they are at most five with softmax and one with `loss`. The arguments of the vectors
+            must be the same.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
             Replicas share the users of each batch, and each has all vectors.
           checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
@@ -191,7 +193,8 @@ class Recommender(Estimator):
         data.hold_out()
         self._check_patience(data.validation)
         encoders = plan.encoders(data.tables)
-        options: dict[str, Any] = {"start": data.start, "callbacks": callbacks, "data": data.digest()}
+        options: dict[str, Any] = {"start": data.start, "users": data.users, "callbacks": callbacks}
+        options["data"] = data.digest()
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(data.train, data.validation, **options)
         settings = plan.baseline_settings(first.model, data.train, data.validation, data.start)
@@ -220,7 +223,7 @@ class Recommender(Estimator):
           The recommender.
 
         Raises:
-          ValueError: If there is no new pair, or as for `fit`.
+          ValueError: As for `fit`.
         """
         return self.fit(interactions, init_model=self, **options)
 

@@ -52,6 +52,8 @@ _DEFAULTS: dict[str, tuple[Any, Any]] = {
 _OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
 
 
+# The most epochs of the stages that continue from a model without held-out items. Not tuned.
+_UPDATE_EPOCHS = {"softmax_": 5, "": 1}
 # Users who select the epochs, at most: with more, the validation takes more than a fifth of the time of training.
 _VALIDATED = 5000
 # A model to continue from, and the places of its users and of its items; None for new factors.
@@ -121,6 +123,7 @@ class RecommenderTraining:
         validation: Interactions | None,
         *,
         start: Start,
+        users: np.ndarray | None,
         epochs: Sequence[int] | None = None,
         strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
@@ -133,6 +136,7 @@ class RecommenderTraining:
           train: The interactions to train on.
           validation: Those that choose the epochs. None uses the last epoch.
           start: The model to continue from, and the places of its users and of its items. None for new factors.
+          users: The users to learn from, bool [users]. None: all.
           epochs: The numbers of epochs of the stages. None: those of the arguments.
           strategy: The strategy.
           checkpoint_dir: The directory.
@@ -150,6 +154,8 @@ class RecommenderTraining:
             model = self._model(train, start, validation is not None)
             if start is not None:
                 model.continue_from(*start)
+                model.start_new(train, start[1])
+        learned = train if users is None else train.keeping(users[train.pairs()["users"]])
         settings = settings_of(p, data=data)
         history: dict[str, list[float]] = {}
         planned, best_epochs, best_epoch = iter(epochs or ()), [], None
@@ -157,13 +163,15 @@ class RecommenderTraining:
             if loss is None or not p[f"{prefix}epochs"]:
                 continue
             number = next(planned, p[f"{prefix}epochs"])
+            if start is not None and validation is None and not epochs:
+                number = min(number, _UPDATE_EPOCHS[prefix])
             folder, watched = None, None
             if checkpoint_dir is not None:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
                 quality = functools.partial(_quality, train=train, validation=_sample(validation, p["seed"]))
                 watched = selecting(p, "ndcg_cut_20", quality, folder)
-            batches, steps = self._batches(model, train, prefix, loss, number)
+            batches, steps = self._batches(model, learned, prefix, loss, number)
             logs = training.train(
                 model,
                 batches,
