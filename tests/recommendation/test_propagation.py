@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
-from tfr_smooth.recommendation.factors import PropagatedFactors
+from tfr_smooth.recommendation.propagation import PropagatedFactors
 
 
 @pytest.fixture

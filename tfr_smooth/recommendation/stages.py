@@ -24,8 +24,9 @@ from tfr_smooth.recommendation.batches import (
 )
 from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, PropagatedFactors
+from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.propagation import PropagatedFactors
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table, TableEncoder
 from tfr_smooth.training.validation import selecting
