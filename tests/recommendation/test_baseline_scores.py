@@ -48,6 +48,15 @@ def test_a_new_item_has_the_scores_of_similar_ones():
         np.testing.assert_allclose(found[:, item], of_item, rtol=1e-5, atol=1e-6)
 
 
+def test_with_few_known_items_a_new_one_has_the_scores_of_all_of_them():
+    interactions = in_time([[0, 1], [1, 2], [2, 0]], 30)
+    layer = BaselineScores.fitted(interactions, 5, SETTINGS, num_new=27)
+    layer.set_new(interactions.users_per_item > 0, lambda items: tf.ones([len(items), 30]))
+    scores = layer(tf.constant([[0], [1]])).numpy().astype(np.float64)
+    expected = np.log(np.exp(scores[:, :3]).mean(axis=1, keepdims=True))
+    np.testing.assert_allclose(scores[:, 3:], np.tile(expected, [1, 27]), rtol=1e-5)
+
+
 def test_ease_of_frequent_items_is_that_of_their_columns():
     interactions = recommendation.Interactions(np.random.default_rng(0).random([30, 8]) < np.linspace(0.2, 0.9, 8))
     frequent = np.sort(np.argsort(-interactions.users_per_item, kind="stable")[:5])

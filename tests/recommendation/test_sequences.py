@@ -316,3 +316,15 @@ def test_an_order_is_needed_and_tables_of_users_are_refused():
             recommender.fit(given[0], validation=given[1])
     with pytest.raises(ValueError, match="`users` must be None with `history_items`, got a table."):
         recommender.fit(walks(3), users={"user": [0, 1, 2], "age": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("options", [{"dim": 1}, {"dim": 2, "item_bias": False}, {"history_items": "sequence"}])
+def test_a_catalog_of_one_item_has_finite_scores(options):
+    options = {"loss": None, "dim": 4, "softmax_epochs": 2, "validation_fraction": 0.0, "verbose": False, **options}
+    recommender = recommendation.Recommender(**options).fit(in_time([[0]] * 4, 1))
+    for histories in ([[0]], [[]], [[0], []]):
+        top = recommender.recommend(histories=histories, exclude_seen=False)
+        assert np.isfinite(top.scores[:, 0]).all() and (top.items[:, 0] == 0).all()
+    new = pd.DataFrame({"user": [50, 51], "item": [0, 0], "time": [7, 8]})
+    recommender.update(recommendation.from_dataframe(new, user="user", item="item", time="time"))
+    assert np.isfinite(recommender.predict(range(6))).all()

@@ -82,7 +82,7 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         ]
         self._smoothed, self._shares = weight("smoothed", num_items), weight("shares", num_items)
         # The items that new ones are similar to, and the column of each item, after all of which new ones follow.
-        self._count = min(_SIMILAR, num_items)
+        self._count = min(_SIMILAR, num_items - num_new)
         self._similar = weight("similar", num_new * self._count, "int32")
         self._columns = weight("all", num_items, "int32")
         self.built = True  # the constructor creates all weights

@@ -59,6 +59,7 @@ def catalog_loss(
         def body(number: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
             places = slice(number * size, (number + 1) * size)
             more, to_users, to_items = part(users[places], relevant[places], weights[places], items)
+            to_items = tf.ensure_shape(to_items, items.shape)
             return number + 1, total + more, of_users.write(number, to_users), of_items + to_items
 
         number = tf.maximum(-(-count // size), 1)  # at least one, of no lists on a replica without rows

@@ -171,7 +171,7 @@ class CatalogOrder:
             scores = scores.astype(np.float32, copy=False)
         finite = np.isfinite(scores).all(axis=1)
         if not finite.all():
-            user = int(users[finite.argmin()])
+            user = users[finite.argmin()].tolist()
             raise ValueError(f"`scorer` must return scores that are finite in float32, got others for user {user}.")
         return scores
 

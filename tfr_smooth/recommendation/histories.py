@@ -44,18 +44,19 @@ def folding_in(catalog: Any, users: np.ndarray, dim: int, temperature: float) ->
     curvature = np.maximum(curvature, 0.0)
     start = some[:, :dim].mean(axis=0) @ axes, expected.mean(axis=0) @ axes
     norm, typical = np.linalg.norm(users[:, :dim], axis=1).mean(), users[:, :dim].mean(axis=0)
-    typical = norm * typical / np.linalg.norm(typical) @ axes
+    typical = norm * tf.math.l2_normalize(typical).numpy() @ axes
 
     def with_norm(right: tf.Tensor, bend: tf.Tensor) -> tf.Tensor:
         """Returns right / (bend + shift) with the norm, by Newton's method for the shift."""
         size = tf.norm(right, axis=1, keepdims=True) / norm
         shift = tf.maximum(size - bend[:, -1:], 0.1 * size)
         for _ in range(_NORM_STEPS):
-            squares = tf.square(right / (bend + shift))
+            squares = tf.square(tf.math.divide_no_nan(right, bend + shift))
             square = tf.reduce_sum(squares, axis=1, keepdims=True)
-            slope = tf.reduce_sum(squares / (bend + shift), axis=1, keepdims=True)
-            shift = tf.maximum(shift + (tf.sqrt(square) / norm - 1.0) * square / slope, 1e-3 * shift)
-        return norm * tf.math.l2_normalize(right / (bend + shift), axis=1)
+            slope = tf.reduce_sum(tf.math.divide_no_nan(squares, bend + shift), axis=1, keepdims=True)
+            more = (tf.sqrt(square) / norm - 1.0) * tf.math.divide_no_nan(square, slope)
+            shift = tf.maximum(shift + more, 1e-3 * shift)
+        return norm * tf.math.l2_normalize(tf.math.divide_no_nan(right, bend + shift), axis=1)
 
     def with_last(vectors: tf.Tensor) -> tf.Tensor:
         more = [[0, 0], [0, users.shape[1] - dim]]
