@@ -13,8 +13,6 @@ from __future__ import annotations
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -84,9 +82,7 @@ def measure(method: str, items: int) -> dict[str, float]:
 
 def in_a_process(method: str, items: int) -> dict[str, float]:
     arguments = [f"--alone={method},{items}", f"--users={_USERS.value}", f"--dim={_DIM.value}"]
-    arguments += [f"--threads={harness.threads()}", f"--runs={harness.runs()}", f"--warm_runs={harness.warm_runs()}"]
-    done = subprocess.run([sys.executable, sys.argv[0], *arguments], check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return harness.in_a_process([*arguments, f"--runs={harness.runs()}", f"--warm_runs={harness.warm_runs()}"])
 
 
 def main(argv: list[str]) -> None:

@@ -61,6 +61,13 @@ def use_threads() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
 
 
+def in_a_process(arguments: Sequence[str]) -> dict[str, float]:
+    """Runs this script again with other arguments and the same threads, and returns the JSON of its last line."""
+    command = [sys.executable, sys.argv[0], f"--threads={_THREADS.value}", *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def torch() -> ModuleType:
     """Imports PyTorch and sets its number of threads."""
     module = importlib.import_module("torch")

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from absl import app, flags
+from movielens import read_items, read_ratings
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tfr_smooth import recommendation
@@ -68,21 +69,15 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 def movielens(folder: pathlib.Path) -> Data:
     """Returns MovieLens-100K: titles, years and genres."""
-    names = ["user", "item", "rating", "time"]
-    ratings = pd.read_csv(_path(folder, "u.data"), sep="\t", names=names)
-    genres = [line.split("|")[0] for line in (folder / "u.genre").read_text().splitlines() if line]
-    table = pd.read_csv(_path(folder, "u.item"), sep="|", header=None, encoding="latin-1", index_col=0)
-    whole = recommendation.from_dataframe(ratings, user="user", item="item", time="time")
-    table = table.loc[whole.item_ids]
-    titles = [re.sub(r"\s*\(\d{4}\)\s*$", "", title) for title in table[1]]
-    years = pd.to_numeric(table[2].str[-4:])
-    of_items = [[genre for genre, is_set in zip(genres, row, strict=True) if is_set] for row in table.loc[:, 5:].values]
+    whole = recommendation.from_dataframe(read_ratings(folder), user="user", item="item", time="time")
+    table = read_items(folder).set_index("item").loc[whole.item_ids].reset_index()
     words = [
-        " ".join([*re.findall(r"\w+", title.lower()), *(f"genre:{genre}" for genre in own), f"years:{year // 5}"])
-        for title, own, year in zip(titles, of_items, years, strict=True)
+        " ".join(
+            [*re.findall(r"\w+", title.lower()), *(f"genre:{genre}" for genre in own.split("|")), f"years:{year // 5}"]
+        )
+        for title, year, own in zip(table["title"], table["year"], table["genres"], strict=True)
     ]
-    columns = {"item": whole.item_ids, "title": titles, "year": years.values, "genres": ["|".join(x) for x in of_items]}
-    return Data(whole, pd.DataFrame(columns), {"title": "text", "genres": "set:|"}, words)
+    return Data(whole, table, {"title": "text", "genres": "set:|"}, words)
 
 
 def toys(folder: pathlib.Path) -> Data:
@@ -96,10 +91,6 @@ def toys(folder: pathlib.Path) -> Data:
     sets = [[str(attribute) for attribute in attributes.get(str(item), [])] for item in whole.item_ids]
     table = pd.DataFrame({"item": whole.item_ids, "attributes": ["|".join(own) for own in sets]})
     return Data(whole, table, {"attributes": "set:|"}, [" ".join(own) for own in sets])
-
-
-def _path(folder: pathlib.Path, name: str) -> pathlib.Path:
-    return folder / name if (folder / name).exists() else folder / f"{name}.gz"
 
 
 def split(whole: recommendation.Interactions, seed: int) -> Split:

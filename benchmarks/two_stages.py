@@ -10,13 +10,13 @@ parts gives the candidates of the test, in its own order and in that of the rank
 from __future__ import annotations
 
 import pathlib
-import re
 import time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from absl import app, flags
+from movielens import path, read_items, read_ratings
 
 from tfr_smooth import evaluation, recommendation
 from tfr_smooth.ranker import Ranker
@@ -24,24 +24,6 @@ from tfr_smooth.ranker import Ranker
 _FOLDER = flags.DEFINE_string("folder", None, "Folder of MovieLens-100K, as published or gzipped.", required=True)
 _TOPN = flags.DEFINE_integer("topn", 200, "Candidates per user.", lower_bound=1)
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Trainings.", lower_bound=1)
-
-
-def _path(name: str) -> pathlib.Path:
-    folder = pathlib.Path(_FOLDER.value)
-    return folder / name if (folder / name).exists() else folder / f"{name}.gz"
-
-
-def tables() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Returns the ratings, the users and the items."""
-    ratings = pd.read_csv(_path("u.data"), sep="\t", names=["user", "item", "rating", "time"])
-    users = pd.read_csv(_path("u.user"), sep="|", names=["user", "age", "gender", "occupation", "zip"])
-    genres = [line.split("|")[0] for line in _path("u.genre").read_text().splitlines() if line]
-    found = pd.read_csv(_path("u.item"), sep="|", header=None, encoding="latin-1")
-    items = pd.DataFrame({"item": found[0], "year": pd.to_numeric(found[2].str[-4:])})
-    items["title"] = [re.sub(r"\s*\(\d{4}\)\s*$", "", title) for title in found[1]]
-    chosen = found.loc[:, 5:].to_numpy().astype(bool)
-    items["genres"] = ["|".join(np.array(genres)[row]) for row in chosen]
-    return ratings, users.drop(columns="zip"), items
 
 
 def candidates(
@@ -67,7 +49,10 @@ def candidates(
 
 def main(argv: list[str]) -> None:
     del argv
-    ratings, users, items = tables()
+    folder = pathlib.Path(_FOLDER.value)
+    ratings, items = read_ratings(folder), read_items(folder)
+    users = pd.read_csv(path(folder, "u.user"), sep="|", names=["user", "age", "gender", "occupation", "zip"])
+    users = users.drop(columns="zip")
     whole = recommendation.from_dataframe(ratings, user="user", item="item", time="time")
     before, test = recommendation.hold_out(whole, items=0.2, by="time")
     first, second = recommendation.hold_out(before, items=0.25, by="time")

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -56,10 +54,8 @@ def measure(users: int, negatives: int) -> dict[str, float]:
 
 
 def in_a_process(users: str, negatives: str) -> dict[str, float]:
-    arguments = [f"--alone={users},{negatives}", f"--threads={harness.threads()}"]
-    arguments += [f"--{flag.name}={flag.value}" for flag in (_ITEMS, _EVENTS, _DIM)]
-    done = subprocess.run([sys.executable, sys.argv[0], *arguments], check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    arguments = [f"--{flag.name}={flag.value}" for flag in (_ITEMS, _EVENTS, _DIM)]
+    return harness.in_a_process([f"--alone={users},{negatives}", *arguments])
 
 
 def main(argv: list[str]) -> None:
