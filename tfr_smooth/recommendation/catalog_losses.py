@@ -38,10 +38,10 @@ def catalog_loss(
     size = tf.clip_by_value(_PART // tf.maximum(num_items, 1), 1, tf.maximum(count, 1))
 
     def part(
-        of_users: tf.Tensor, relevant: tf.Tensor, weights: tf.Tensor, items: tf.Tensor
+        of_users: tf.Tensor, relevant: tf.Tensor, weights: tf.Tensor, items: tf.Tensor, offsets: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the sum of the losses of a part of the lists and its gradients."""
-        labels = weights[:, tf.newaxis] * tf.one_hot(relevant, num_items)
+        labels = weights[:, tf.newaxis] * tf.one_hot(relevant, tf.shape(items)[0])
         mask = tf.broadcast_to(tf.math.is_finite(offsets), tf.shape(labels))
         with tf.GradientTape() as tape:
             scores = tf.matmul(of_users, items, transpose_b=True) + tf.where(mask, offsets, 0.0)
@@ -50,15 +50,15 @@ def catalog_loss(
         gradient = tape.gradient(total, scores)
         return total, tf.matmul(gradient, items), tf.matmul(gradient, of_users, transpose_a=True)
 
-    if isinstance(loss, SoftmaxLoss) and _compiled.has_xla() and not tf.distribute.has_strategy():
+    if isinstance(loss, SoftmaxLoss) and not tf.distribute.has_strategy():
         # XLA has fewer arrays. Other losses have programs of their own, and replicas cannot share one.
-        part = tf.function(part, jit_compile=True, autograph=False)
+        part = _compiled.program(part)
 
     @tf.custom_gradient
     def summed(users: tf.Tensor, items: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def body(number: tf.Tensor, total: tf.Tensor, of_users: tf.TensorArray, of_items: tf.Tensor) -> Any:
             places = slice(number * size, (number + 1) * size)
-            more, to_users, to_items = part(users[places], relevant[places], weights[places], items)
+            more, to_users, to_items = part(users[places], relevant[places], weights[places], items, offsets)
             to_items = tf.ensure_shape(to_items, items.shape)
             return number + 1, total + more, of_users.write(number, to_users), of_items + to_items
 

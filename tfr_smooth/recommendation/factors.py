@@ -13,6 +13,7 @@ from tfr_smooth.losses import RankingLoss
 from tfr_smooth.models.scorer import FeatureScorer
 from tfr_smooth.recommendation.baseline_scores import BaselineScores
 from tfr_smooth.recommendation.catalog_losses import catalog_loss
+from tfr_smooth.recommendation.catalog_order import blocks
 from tfr_smooth.recommendation.histories import folding_in
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import SequenceEncoder, gather
@@ -136,9 +137,11 @@ class CatalogFactors(FeatureScorer):
         """
         new = np.setdiff1d(np.flatnonzero(interactions.items_per_user), users)
         if self.user_encoder is None and len(new):
-            factors = self._users.vectors().numpy()
-            vectors = self.history_vectors(tf.constant(interactions.padded(new)[0]))[:, : self.dim]
-            factors[new] = np.linalg.norm(factors[users], axis=1).mean() * tf.math.l2_normalize(vectors, axis=1)
+            factors, of_items = self._users.vectors().numpy(), self.history_graph(self.item_vectors())
+            norm = np.linalg.norm(factors[users], axis=1).mean()
+            for block in blocks(len(new), self.num_items):
+                vectors = of_items(tf.constant(interactions.padded(new[block])[0]))[:, : self.dim]
+                factors[new[block]] = norm * tf.math.l2_normalize(vectors, axis=1)
             self._users.factors.assign(factors)
 
     def set_new(

@@ -253,9 +253,8 @@ class RecommenderTraining:
             # share a program.
             is_compiled = bool(prefix) and negatives is None and model.supports_jit and _compiled.has_xla()
             is_compiled = is_compiled and not tf.distribute.has_strategy()
-            is_sparse = type(model) is CatalogFactors and p["history_items"] is None and _keras.IS_KERAS_3
             users = model.get_layer("users")
-            users.is_sparse = is_sparse and train.num_users >= _SPARSE_USERS
+            users.is_sparse = model.supports_jit and _keras.IS_KERAS_3 and train.num_users >= _SPARSE_USERS
             optimizer: Any = tf.keras.optimizers.Adam(p[f"{prefix}learning_rate"])
             if users.is_sparse:
                 optimizer = training.LazyAdamW(p[f"{prefix}learning_rate"], weight_decay=0.0, by_gap=True)
