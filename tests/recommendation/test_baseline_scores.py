@@ -73,32 +73,41 @@ def test_ease_of_frequent_items_is_that_of_their_columns():
         assert np.count_nonzero(row) <= 2
 
 
-def draws(weights, count=1500, num_items=30, seed=0):
-    """Users, scores of a network, and a next item of each user drawn by the weighted sum with those of baselines."""
+def draws(weights, length=50, count=1500, num_items=30, seed=0):
+    """Users, scores of a network, and a next item of each user drawn by the weighted sum with those of baselines.
+
+    EASE sees the latest `length` items of a user.
+    """
     random = np.random.default_rng(seed)
     start = random.integers(num_items, size=[count, 1])
     train = in_time((start + np.cumsum(random.integers(1, 4, size=[count, 6]), axis=1)) % num_items, num_items)
     scores = random.normal(size=[count, num_items]).astype(np.float32)
     chain = recommendation.MarkovChain().fit(train).predict(np.arange(count))
-    ease = recommendation.EASE(strength=100.0).fit(train).predict(np.arange(count))
+    recent = in_time(train.latest(np.arange(count), min(length, 6))[0], num_items).matrix
+    ease = recent @ recommendation.EASE(strength=100.0).fit(train).neighbors(num_items).toarray()
     total = weights[0] * scores + weights[1] * np.log(chain) + weights[2] * ease
     total[train.matrix.toarray() > 0] = -np.inf
     following = (total + random.gumbel(size=total.shape)).argmax(axis=1)
     return train, scores, in_time(following[:, np.newaxis], num_items)
 
 
-@pytest.mark.parametrize("weights", [(1.0, 0.6, 4.0), (0.5, 1.0, 0.0), (2.0, 0.0, 8.0)])
-def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights):
-    train, scores, validation = draws(weights)
+@pytest.mark.parametrize(
+    ("weights", "length"), [((1.0, 0.6, 4.0), 50), ((0.5, 1.0, 0.0), 50), ((2.0, 0.0, 8.0), 50), ((0.5, 0.3, 8.0), 1)]
+)
+def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights, length):
+    train, scores, validation = draws(weights, length)
     start = {**baseline_scores.DEFAULTS, "weights_of": [0.5, 8.0]}
-    found = baseline_scores.learned(start, lambda users: scores[users], train, validation, seed=0)
+    found = baseline_scores.learned(start, lambda users: scores[users], train, validation, length=length, seed=0)
     difference = np.array(found["weights_of"]) - np.array(weights[1:]) / weights[0]
     assert (np.abs(difference) < [0.25, 2.5]).all()
 
 
 def test_a_network_without_use_has_no_say():
     train, scores, validation = draws((0.0, 1.0, 2.0))
-    settings = baseline_scores.learned(baseline_scores.DEFAULTS, lambda users: scores[users], train, validation, seed=0)
+    options = {"length": 10, "seed": 0}
+    settings = baseline_scores.learned(
+        baseline_scores.DEFAULTS, lambda users: scores[users], train, validation, **options
+    )
     layer = BaselineScores.fitted(train, 10, settings)
     alone = layer(tf.constant(train.latest(np.arange(1500), 10)[0])).numpy()
     value, best = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from scipy import sparse
 
 from tfr_smooth import _serialization
 from tfr_smooth.recommendation.baselines import EASE, MarkovChain
@@ -93,7 +94,7 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     ) -> BaselineScores:
         """Returns a layer with the counts of interactions and settings like those of `learned`."""
         chain = MarkovChain(order=settings["order"], decay=settings["decay"]).fit(interactions)
-        neighbors = EASE(strength=settings["strength"], max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
+        neighbors = _neighbors(interactions, settings["strength"])
         sizes = {"num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
         layer = cls(num_items=interactions.num_items, **sizes, length=length, num_new=num_new, **settings)
         rows = [[each.indptr, each.indices, each.data] for each in (chain.transitions, neighbors)]
@@ -160,12 +161,17 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         return logs, summed(regression, pairs // self.num_items, item, tf.ones_like(pairs, tf.float32))
 
 
+def _neighbors(interactions: Interactions, strength: float) -> Any:
+    return EASE(strength=strength, max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
+
+
 def learned(
     start: Mapping[str, Any],
     network: Callable[[np.ndarray], np.ndarray],
     train: Interactions,
     validation: Interactions,
     *,
+    length: int,
     seed: int,
 ) -> dict[str, Any]:
     r"""Returns the settings and weights with the greatest likelihood of held-out items.
@@ -180,6 +186,7 @@ def learned(
       network: A function from indices of users to the scores of all items.
       train: The interactions that the network was trained on.
       validation: The held-out items.
+      length: Number of the latest items that EASE sees, >= 1.
       seed: Seed of the sample of users, of whom there are as many as memory allows, at most 2,000.
     """
     from scipy.optimize import minimize
@@ -189,10 +196,14 @@ def learned(
     scores, seen, relevant = network(users), train.dense(users), validation.matrix[users]
     relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
     expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
+    latest = train.latest(users, length)[0]
+    rows, places = np.nonzero(latest >= 0)
+    history = sparse.csr_array((np.ones(len(rows)), (rows, latest[rows, places])), shape=seen.shape, dtype=np.float32)
+    history.data[:] = 1.0  # equal items count once
 
     @functools.cache
     def regression(strength: float) -> np.ndarray:
-        return EASE(strength=strength, max_items=_ITEMS).fit(train).predict(users)
+        return (history @ _neighbors(train, strength)).toarray()
 
     def fit(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Returns the loss, and the settings with the weights, of which the first one is that of the network."""

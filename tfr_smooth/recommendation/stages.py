@@ -215,7 +215,8 @@ class RecommenderTraining:
         if validation is None:
             return settings
         model.set_sequences(train)
-        return baseline_scores.learned(settings, model.catalog_scores, train, validation, seed=self._params["seed"])
+        options = {"length": self._params["history_length"], "seed": self._params["seed"]}
+        return baseline_scores.learned(settings, model.catalog_scores, train, validation, **options)
 
     def baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
