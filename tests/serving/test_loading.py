@@ -352,7 +352,7 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(exported, tmp_
         serving.load(serving.export_ranker(Ints(), tmp_path / "int", example_feature_spec=specs, warmup=False))
 
 
-OF_TEXT = pytest.mark.parametrize("of_text", [pytest.param(True, marks=pytest.mark.slow), False])
+OF_TEXT = pytest.mark.parametrize("of_text", [True, False])
 
 
 @pytest.fixture(scope="module")

@@ -428,8 +428,9 @@ def _parts(lengths: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndar
 
 def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
     """Returns lists of ids as an array, padded by "" or -1; at least one in each."""
-    dtype, longest = lists[0].dtype, max(1, *map(len, lists))
-    value: Any = "" if dtype.kind == "O" else -1
+    is_text, longest = lists[0].dtype.kind == "O", max(1, *map(len, lists))
+    # Keras takes no other name of `object`.
+    dtype, value = (object, "") if is_text else (lists[0].dtype, -1)
     return tf.keras.utils.pad_sequences(lists, longest, dtype, padding="post", value=value)
 
 
