@@ -33,7 +33,7 @@ from tfr_smooth import recommendation
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
 _LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
-_BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, ease, ials, bpr.")
+_COMPARE = flags.DEFINE_string("compare", "popularity ease", "Models to compare: some of popularity, ease, ials, bpr.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
 _RECOMMENDER = estimator_flags.EstimatorFlags(recommendation.Recommender, page="docs/recommendation.md")
 flags.adopt_module_key_flags(estimator_flags)  # --help shows them too.
@@ -67,8 +67,8 @@ def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, TypeError, ValueError):
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
-        if unknown := set(_BASELINES.value.split()) - set(BASELINES):
-            raise ValueError(f"--baselines must be some of {', '.join(BASELINES)}, got {sorted(unknown)}.")
+        if unknown := set(_COMPARE.value.split()) - set(BASELINES):
+            raise ValueError(f"--compare must be some of {', '.join(BASELINES)}, got {sorted(unknown)}.")
         recommender = _RECOMMENDER.make()
         params = recommender.get_params()
         train, test = read(params["seed"])
@@ -78,11 +78,11 @@ def main(argv: list[str]) -> None:
         recommender.fit(train, checkpoint_dir=output / "training")
         recommender.save(output / "recommender.keras")
         measured = {"recommender": measure("recommender", recommender, train, test)}
-        for name in _BASELINES.value.split():
+        for name in _COMPARE.value.split():
             measured[name] = measure(name, BASELINES[name](**params).fit(train), train, test)
         plot(recommender, measured, output)
     # Written last: if this file exists, the output is complete.
-    write_json(output / "metrics.json", {**measured.pop("recommender"), "baselines": measured})
+    write_json(output / "metrics.json", {**measured.pop("recommender"), "compared": measured})
     print(f"Output: {output}")
 
 

@@ -64,10 +64,10 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     output = tmp_path / "output"
     flags = [f"--train={tmp_path}/train.txt", f"--test={tmp_path}/test.txt", f"--output_dir={output}", "--dim=4"]
-    flags += ["--softmax_epochs=4", "--epochs=1", '--loss_args={"alpha": 2.0}', "--baselines=popularity ease"]
+    flags += ["--softmax_epochs=4", "--epochs=1", '--loss_args={"alpha": 2.0}', "--compare=popularity ease"]
     helpers.check_run("examples/recommend.py", *flags)
     measured = json.loads((output / "metrics.json").read_text())
-    assert set(measured["baselines"]) == {"popularity", "ease"}
+    assert set(measured["compared"]) == {"popularity", "ease"}
     loaded = recommendation.Recommender.load(output / "recommender.keras")
     found = recommendation.evaluate(loaded, test, seen=train, measures="recall_20")
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
@@ -112,7 +112,7 @@ ERRORS = {
     'distill.py --distill={{"list_nt":{{}}}}': "`loss` must be one of .* Did you mean 'list_net'",
     "fuse_runs.py first fused.run --qrels=none": "The names of the run files must differ and not be 'fused', got",
     "recommend.py --train=none.txt": "`files` must match files, got 'none.txt', which matches none.",
-    "recommend.py --train=x.txt --baselines=svd": "--baselines must be some of popularity, ease, ials",
+    "recommend.py --train=x.txt --compare=svd": "--compare must be some of popularity, ease, ials",
     f"{TEXT} --precision=float16 --strategy=mirrored": "Keras 3 does not scale losses on several devices",
 }
 
