@@ -4,5 +4,14 @@ from tfr_smooth.serving.loading import load
 from tfr_smooth.serving.onnx_export import export_onnx
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
+from tfr_smooth.serving.workers import PartitionRecommender, PartitionScorer, map_partitions
 
-__all__ = ["INVALID_SCORE", "export_onnx", "export_ranker", "load"]
+__all__ = [
+    "INVALID_SCORE",
+    "PartitionRecommender",
+    "PartitionScorer",
+    "export_onnx",
+    "export_ranker",
+    "load",
+    "map_partitions",
+]

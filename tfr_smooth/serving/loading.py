@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +75,10 @@ class _Loaded:
             with _arguments.needed("tensorflow-text", extra="text", by="An export with an encoder"):
                 import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
         self._model = tf.saved_model.load(os.fspath(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Returns how to pickle it: by the path, from which a process loads it once."""
+        return load_once, (os.path.abspath(self.path),)
 
     def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
         check_process()
@@ -223,6 +228,34 @@ class LoadedTextRanker(_Loaded):
             scores[places[mask]] = self._call("serving_default", inputs)["scores"].numpy()[mask]
         return _ranked(query, lists, scores)
 
+    def score(self, table: Any, *, query: str = "query", text: str = "text") -> np.ndarray:
+        """Scores the rows of a table.
+
+        Args:
+          table: A table of pandas, Polars, PyArrow or DuckDB, or a dict of columns.
+          query: The column of the texts of the queries.
+          text: The column of the texts of the documents.
+
+        Returns:
+          float32 [rows], higher is better.
+
+        Raises:
+          ValueError: If a column is missing, or a value is not text.
+        """
+        given, columns = sources.as_table(table), {"query": query, "text": text}
+        rows: dict[str, list[int]] = {}
+        queries, texts = (
+            given[_arguments.choice(argument, name, given.column_names)].to_pylist()
+            for argument, name in columns.items()
+        )
+        for row, value in enumerate(queries):
+            rows.setdefault(value, []).append(row)
+        scores = np.zeros(len(texts), np.float32)
+        rankings = self.rank([*rows], documents=[[texts[row] for row in of_query] for of_query in rows.values()])
+        for of_query, ranking in zip(rows.values(), rankings, strict=True):
+            scores[[of_query[ranked.place] for ranked in ranking]] = [ranked.score for ranked in ranking]
+        return scores
+
 
 class LoadedRecommender(_Loaded):
     """The export of a `Recommender`; see `load`."""
@@ -342,6 +375,23 @@ def load(path: str | os.PathLike[str]) -> LoadedRanker | LoadedRecommender | Loa
         return kind(folder, card)
     except _DAMAGES as error:
         raise versions.damaged(folder, error if isinstance(error, ValueError) else repr(error)) from error
+
+
+_objects: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+def once(key: str, make: Callable[[], Any]) -> Any:
+    """Returns what `make` returned in this process for the key."""
+    with _lock:
+        if key not in _objects:
+            _objects[key] = make()
+        return _objects[key]
+
+
+def load_once(path: str) -> Any:
+    """Returns the export of a version, loaded once per process."""
+    return once(path, lambda: load(path))
 
 
 def _column_of(feature: Mapping[str, Any]) -> Column:
