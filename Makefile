@@ -1,6 +1,7 @@
 # Requires only make and Python >= 3.10. The packages of each stack are installed in .venv/STACK.
 #   latest        the newest TensorFlow with Keras 3, without TF-Ranking
 #   ranking       the newest TensorFlow with Keras 2 and TF-Ranking
+#   engines       `latest` with Spark, Dask and Ray; Spark needs Java
 #   ranking-2.15  the oldest TensorFlow with TF-Ranking, and the oldest allowed version of each other package, for Python
 #                 3.10 and 3.11: make test-ranking-2.15 PYTHON=python3.11
 
@@ -25,6 +26,7 @@ KERAS_2 = tests/tf_ranking tests/losses/test_keras_contract.py tests/losses/test
 FAST = $(filter not,$(firstword $(MARKS)))
 PARTS_latest = $(if $(FAST),,"$(FIRST)" "$(FIRST:%=--ignore=%)")
 PARTS_ranking = "$(KERAS_2)"
+PARTS_engines = "tests/serving/test_engines.py tests/examples/test_train_on_workers.py"
 MARKS_ranking = $(if $(FAST),keras_2 and )
 BAZEL_TESTS ?= //...
 VERSION ?=
@@ -43,6 +45,7 @@ UNUSED_REPOSITORIES = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
 EXTRAS_latest = all,test,dev,docs
 EXTRAS_ranking = legacy-keras,test
+EXTRAS_engines = dask,ray,spark,evaluation,recommendation,test
 EXTRAS_ranking-2.15 = ranking,test
 # Without dependencies: its metadata requires TensorFlow < 2.16.
 NO_DEPS_ranking = tensorflow-ranking==0.5.5
@@ -52,7 +55,7 @@ UV_ranking-2.15 = --resolution lowest-direct
 INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet $(UV_$*) --python $(VENV)/$* $(1) \
 	$(if $(UV_$*),,|| $(VENV)/$*/bin/python -m pip install --quiet $(1))
 
-.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-engines test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
 # The tests of one stack use all cores.
 .NOTPARALLEL:
@@ -67,14 +70,16 @@ test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STA
 
 # Two light tests show that Bazel can run tests; pytest has run the others.
 test-all: MARKS = slow or not slow
-test-all: test  ## like test, with all tests, and Bazel if installed
+test-all: test test-engines  ## like test, with all tests, also on workers, and Bazel if installed
 	@if command -v bazel >/dev/null; \
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files"; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi
 
+# Engines start processes themselves.
+test-engines: JOBS = 1
 # One thread per process, since one process per core already uses all cores.
-test-latest test-ranking test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
-test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
+test-latest test-ranking test-engines test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
+test-latest test-ranking test-engines test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
 	@for part in $(or $(if $(ARGS),,$(PARTS_$*)),""); do \
 	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(if $(ARGS),,$(MARKS_$*))$(MARKS)' $$part $(ARGS)) || exit 1; \

@@ -24,6 +24,11 @@ if not HAS_KERAS_HUB:
     collect_ignore += ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
     collect_ignore += ["tests/experiments/test_cross_validation.py", "tests/experiments/test_text_collections.py"]
 
+# Their own stack: together, they are as large as TensorFlow.
+HAS_ENGINES = all(importlib.util.find_spec(name) for name in ("pyspark", "dask", "ray"))
+if not HAS_ENGINES:
+    collect_ignore += ["tests/serving/test_engines.py", "tests/examples/test_train_on_workers.py"]
+
 # Examples in docstrings that train or export for seconds, like tests marked slow.
 SLOW_EXAMPLES = {
     "models.position_bias.PositionBias",
@@ -48,6 +53,7 @@ PEAKS = pytest.StashKey[dict[str, float]]()
 def pytest_report_header() -> list[str]:
     missing = {"tf_ranking (this stack has no tensorflow_ranking)": HAS_TF_RANKING}
     missing["text (this stack has no keras_hub with Keras 3)"] = HAS_KERAS_HUB
+    missing["serving/workers.py on engines (this stack has no Spark, Dask and Ray)"] = HAS_ENGINES
     return [f"not collected: tfr_smooth/{name}" for name, has in missing.items() if not has]
 
 

@@ -10,9 +10,11 @@ must be on a file system that all workers share.
 import json
 import os
 import socket
+from collections.abc import Callable
 
 from absl import app, flags
 
+_MOST_FAILURES = 3
 _ENGINE = flags.DEFINE_enum("engine", "ray", ["ray", "spark"], "What starts the workers.")
 _WORKERS = flags.DEFINE_integer("workers", 2, "Number of workers.", lower_bound=1)
 _TRAIN = flags.DEFINE_list("train", None, "Files with a row per document.", required=True)
@@ -38,20 +40,22 @@ def train(config: dict) -> None:
         print("The export is", ranker.export(os.path.join(config["output_dir"], "export")), flush=True)
 
 
-def run_on_ray(config: dict, workers: int) -> None:
-    """Runs `train` on workers of Ray Train, which sets TF_CONFIG."""
+def run_on_ray(train: Callable[[dict], object], config: dict, workers: int) -> None:
+    """Runs a function on workers of Ray Train, which sets TF_CONFIG."""
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.tensorflow import TensorflowTrainer
 
     run = RunConfig(
-        storage_path=os.path.join(config["output_dir"], "ray"), failure_config=FailureConfig(max_failures=3)
+        storage_path=os.path.join(config["output_dir"], "ray"),
+        failure_config=FailureConfig(max_failures=_MOST_FAILURES),
     )
     scaling = ScalingConfig(num_workers=workers)
     TensorflowTrainer(train, train_loop_config=config, scaling_config=scaling, run_config=run).fit()
 
 
-def run_on_spark(config: dict, workers: int) -> None:
-    """Runs `train` on workers of Spark in barrier mode, which starts all at once."""
+def run_on_spark(train: Callable[[dict], object], config: dict, workers: int) -> None:
+    """Runs a function on workers of Spark in barrier mode, which starts all at once, and ends all if one fails."""
+    from py4j.protocol import Py4JJavaError
     from pyspark import BarrierTaskContext
     from pyspark.sql import SparkSession
 
@@ -69,14 +73,20 @@ def run_on_spark(config: dict, workers: int) -> None:
         return []
 
     context = SparkSession.builder.getOrCreate().sparkContext
-    context.parallelize(range(workers), workers).barrier().mapPartitions(task).collect()
+    for failures in range(_MOST_FAILURES + 1):
+        try:
+            context.parallelize(range(workers), workers).barrier().mapPartitions(task).collect()
+            return
+        except Py4JJavaError:  # Spark does not repeat such a stage.
+            if failures == _MOST_FAILURES:
+                raise
 
 
 def main(_):
     config = {"train": _TRAIN.value, "query": _QUERY.value, "label": _LABEL.value, "output_dir": _OUTPUT_DIR.value}
     config["options"] = json.loads(_OPTIONS.value)
     run = {"ray": run_on_ray, "spark": run_on_spark}[_ENGINE.value]
-    run(config, _WORKERS.value)
+    run(train, config, _WORKERS.value)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@ from tests.recommendation.groups import likes
 from tests.serving.test_workers import CLOSE
 from tfr_smooth import recommendation, serving
 
-pytestmark = pytest.mark.slow
-
 
 class Spark:
     """Spark with two processes."""
@@ -83,6 +81,7 @@ class Ray:
         import ray
 
         ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        ray.data.DataContext.get_current().default_hash_shuffle_parallelism = 4  # of 200, for a small table
         yield
         ray.shutdown()
 

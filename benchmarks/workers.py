@@ -1,0 +1,150 @@
+"""Scores --rows rows on Spark, Dask and Ray with two processes, beside one process and LightGBM in the same harness.
+
+    python benchmarks/workers.py --engine=spark --rows=1000000
+
+The table has queries of 20 documents with 12 numbers, 3 categories and an id of 10,000 values. `Ranker` and LightGBM
+are trained on its first 2,000 queries. The second of two runs counts: the first one starts processes and loads models.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from absl import app, flags
+
+_ENGINE = flags.DEFINE_enum("engine", "spark", ["spark", "dask", "ray"], "The engine.")
+_ROWS = flags.DEFINE_integer("rows", 1_000_000, "Rows of the table.", lower_bound=40_000)
+_PARTITIONS = flags.DEFINE_integer("partitions", 8, "Partitions.", lower_bound=1)
+
+NUMBERS = [f"number{i}" for i in range(12)]
+CATEGORIES = [f"category{i}" for i in range(3)]
+
+
+def table(rows: int) -> pd.DataFrame:
+    """Returns queries of 20 documents, with labels of a nonlinear function of the columns and noise."""
+    random = np.random.default_rng(0)
+    values = random.standard_normal((rows, 12), np.float32)
+    frame = pd.DataFrame({"query": np.arange(rows) // 20, **dict(zip(NUMBERS, values.T, strict=True))})
+    codes = random.integers(10, size=[rows, 3])
+    for name, code in zip(CATEGORIES, codes.T, strict=True):
+        frame[name] = np.array([f"c{number}" for number in range(10)], object)[code]
+    frame["item_id"] = random.integers(10_000, size=rows)
+    relevance = values[:, :3].sum(axis=1) + values[:, 3] * values[:, 4] + 0.3 * codes[:, 0]
+    frame["label"] = np.searchsorted([1.5, 3.0, 4.5], relevance + random.normal(size=rows)).astype(np.int8)
+    return frame
+
+
+class LightGBM:
+    """Scores partitions by LightGBM, in the form of `serving.PartitionScorer`."""
+
+    key = "query"
+
+    def __init__(self, booster: Any) -> None:
+        self._content = pickle.dumps(booster)
+
+    def __call__(self, part: Any) -> Any:
+        import pyarrow as pa
+
+        if isinstance(part, Iterator):
+            return self._of_parts(part)
+        if isinstance(part, pd.DataFrame):
+            return part[["query"]].assign(score=self._scores(part))
+        scores = pa.array(self._scores(part.to_pandas()), pa.float32())
+        return part.select(["query"]).append_column("score", scores)
+
+    def _of_parts(self, parts: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield from self(pa.Table.from_batches([*parts])).to_batches()
+
+    def _scores(self, frame: pd.DataFrame) -> np.ndarray:
+        if not len(frame):
+            return np.zeros(0, np.float32)
+        return pickle.loads(self._content).predict(features_of(frame), num_threads=1).astype(np.float32)
+
+
+def features_of(frame: pd.DataFrame) -> pd.DataFrame:
+    codes = {name: frame[name].str[1:].astype(np.float32) for name in CATEGORIES}
+    return frame[[*NUMBERS, "item_id"]].assign(**codes).astype(np.float64)
+
+
+def start(engine: str) -> Callable[[str], Any]:
+    """Starts two processes of an engine, and returns what reads the table there."""
+    if engine == "spark":
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False).getOrCreate()
+        return session.read.parquet
+    if engine == "dask":
+        import dask.dataframe
+        import distributed
+
+        distributed.Client(distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+        return dask.dataframe.read_parquet
+    import ray
+
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)  # a shuffle needs some itself
+    return ray.data.read_parquet
+
+
+def run(read: Callable[[str], Any], path: str, function: Any) -> float:
+    """Returns the seconds in which the engine scores the table and writes the scores to Parquet."""
+    from tfr_smooth import serving
+
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        found = serving.map_partitions(read(path), function, partitions=_PARTITIONS.value)
+        target = f"{folder}/scores"
+        if _ENGINE.value == "spark":
+            found.write.parquet(target)
+        elif _ENGINE.value == "dask":
+            found.to_parquet(target)
+        else:
+            found.write_parquet(target)
+        seconds = time.perf_counter() - begin
+        rows = sum(len(pd.read_parquet(file)) for file in pathlib.Path(target).rglob("*.parquet"))
+    assert rows == _ROWS.value, rows
+    return seconds
+
+
+def main(_: list[str]) -> None:
+    import lightgbm
+
+    import tfr_smooth
+    from tfr_smooth import serving
+
+    folder, frame = tempfile.mkdtemp(), table(_ROWS.value)
+    frame.to_parquet(f"{folder}/table.parquet", row_group_size=100_000)
+    known = frame[frame["query"] < 2000]
+    ranker = tfr_smooth.Ranker(epochs=2, verbose=False).fit(known, label="label", query="query")
+    path = ranker.export(f"{folder}/export", warmup=False)
+    dataset = lightgbm.Dataset(features_of(known), known["label"], group=[20] * 2000)
+    booster = lightgbm.train({"objective": "lambdarank", "verbosity": -1, "num_threads": 2}, dataset)
+    scorers = {"Ranker": serving.PartitionScorer(path, query="query", columns=["query"]), "LightGBM": LightGBM(booster)}
+    found = {}
+    for name, scorer in scorers.items():  # one process
+        for _ in range(2):
+            begin = time.process_time()
+            scorer(frame)
+            seconds = time.process_time() - begin
+        found[f"{name}, one process"] = round(_ROWS.value / seconds)
+    read = start(_ENGINE.value)
+    for name, scorer in scorers.items():
+        seconds = min(run(read, f"{folder}/table.parquet", scorer) for _ in range(2))
+        found[f"{name}, {_ENGINE.value}"] = round(_ROWS.value / seconds / 2)
+    print("Rows per second and core:", json.dumps(found))
+
+
+if __name__ == "__main__":
+    app.run(main)
