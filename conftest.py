@@ -36,6 +36,8 @@ SLOW_EXAMPLES = {
     "ranker.ranker.Ranker",
     "recommendation.recommender.Recommender",
     "text.text_ranker.TextRanker",
+    "serving.workers.PartitionRecommender",
+    "serving.workers.map_partitions",
     "tf_ranking.pipeline.SimplePipeline",
     "training.resuming.ResumableTraining",
     "training.trainer.train",

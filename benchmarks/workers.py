@@ -40,6 +40,7 @@ def table(rows: int) -> pd.DataFrame:
         frame[name] = np.array([f"c{number}" for number in range(10)], object)[code]
     frame["item_id"] = random.integers(10_000, size=rows)
     relevance = values[:, :3].sum(axis=1) + values[:, 3] * values[:, 4] + 0.3 * codes[:, 0]
+    frame["row"] = np.arange(rows)
     frame["label"] = np.searchsorted([1.5, 3.0, 4.5], relevance + random.normal(size=rows)).astype(np.int8)
     return frame
 
@@ -58,9 +59,9 @@ class LightGBM:
         if isinstance(part, Iterator):
             return self._of_parts(part)
         if isinstance(part, pd.DataFrame):
-            return part[["query"]].assign(score=self._scores(part))
+            return part[["row"]].assign(score=self._scores(part))
         scores = pa.array(self._scores(part.to_pandas()), pa.float32())
-        return part.select(["query"]).append_column("score", scores)
+        return part.select(["row"]).append_column("score", scores)
 
     def _of_parts(self, parts: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -98,8 +99,8 @@ def start(engine: str) -> Callable[[str], Any]:
     return ray.data.read_parquet
 
 
-def run(read: Callable[[str], Any], path: str, function: Any) -> float:
-    """Returns the seconds in which the engine scores the table and writes the scores to Parquet."""
+def run(read: Callable[[str], Any], path: str, function: Any, expected: np.ndarray) -> float:
+    """Returns the seconds in which the engine scores the table and writes the scores, which must be the expected."""
     from tfr_smooth import serving
 
     with tempfile.TemporaryDirectory() as folder:
@@ -113,8 +114,9 @@ def run(read: Callable[[str], Any], path: str, function: Any) -> float:
         else:
             found.write_parquet(target)
         seconds = time.perf_counter() - begin
-        rows = sum(len(pd.read_parquet(file)) for file in pathlib.Path(target).rglob("*.parquet"))
-    assert rows == _ROWS.value, rows
+        parts = [pd.read_parquet(file) for file in pathlib.Path(target).rglob("*.parquet")]
+    scores = pd.concat(parts).sort_values("row")["score"]
+    np.testing.assert_allclose(scores.to_numpy(np.float32), expected, rtol=1e-6, atol=1e-6)
     return seconds
 
 
@@ -127,21 +129,22 @@ def main(_: list[str]) -> None:
     folder, frame = tempfile.mkdtemp(), table(_ROWS.value)
     frame.to_parquet(f"{folder}/table.parquet", row_group_size=100_000)
     known = frame[frame["query"] < 2000]
-    ranker = tfr_smooth.Ranker(epochs=2, verbose=False).fit(known, label="label", query="query")
+    features = [*NUMBERS, *CATEGORIES, "item_id"]
+    ranker = tfr_smooth.Ranker(epochs=2, verbose=False).fit(known, label="label", query="query", features=features)
     path = ranker.export(f"{folder}/export", warmup=False)
     dataset = lightgbm.Dataset(features_of(known), known["label"], group=[20] * 2000)
     booster = lightgbm.train({"objective": "lambdarank", "verbosity": -1, "num_threads": 2}, dataset)
-    scorers = {"Ranker": serving.PartitionScorer(path, query="query", columns=["query"]), "LightGBM": LightGBM(booster)}
-    found = {}
+    scorers = {"Ranker": serving.PartitionScorer(path, query="query", columns=["row"]), "LightGBM": LightGBM(booster)}
+    found, expected = {}, {}
     for name, scorer in scorers.items():  # one process
         for _ in range(2):
             begin = time.process_time()
-            scorer(frame)
+            expected[name] = scorer(frame)["score"].to_numpy()
             seconds = time.process_time() - begin
         found[f"{name}, one process"] = round(_ROWS.value / seconds)
     read = start(_ENGINE.value)
     for name, scorer in scorers.items():
-        seconds = min(run(read, f"{folder}/table.parquet", scorer) for _ in range(2))
+        seconds = min(run(read, f"{folder}/table.parquet", scorer, expected[name]) for _ in range(2))
         found[f"{name}, {_ENGINE.value}"] = round(_ROWS.value / seconds / 2)
     print("Rows per second and core:", json.dumps(found))
 

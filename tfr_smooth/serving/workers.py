@@ -134,6 +134,17 @@ class PartitionRecommender(_OnPartitions):
         cannot be one of the training.
 
     Memory: the result of a partition, and the model, per process.
+
+    Example:
+      >>> import tempfile
+      >>> import pandas as pd
+      >>> from tfr_smooth import recommendation, serving
+      >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 1], [0, 1, 1]], [7, 8, 9], ["a", "b", "c"])
+      >>> fitted = recommendation.Recommender(dim=4, loss=None, softmax_epochs=1, validation_fraction=0.0, verbose=False)
+      >>> fitted = fitted.fit(train)
+      >>> recommender = serving.PartitionRecommender(fitted.export(tempfile.mkdtemp()), users="user", topn=1)
+      >>> recommender(pd.DataFrame({"user": [7, 9]}))[["user", "item", "rank"]].to_numpy().tolist()
+      [[7, 'c', 1], [9, 'a', 1]]
     """
 
     key = None
@@ -209,6 +220,21 @@ def map_partitions(
 
     Raises:
       ValueError: If the table is another one, or without `shuffle` a query has rows in two partitions.
+
+    Time: that of the shuffle, and of the model. Memory: as of the function.
+
+    Example:
+      >>> import tempfile
+      >>> import dask.dataframe
+      >>> import pandas as pd
+      >>> from tfr_smooth import models, serving
+      >>> path = tempfile.mkdtemp()
+      >>> _ = serving.export_ranker(models.FeedForwardScorer(hidden=[4]), path, feature_names=["price"])
+      >>> frame = pd.DataFrame({"query": [1, 2, 1], "price": [2.0, 3.5, 1.5]})
+      >>> table = dask.dataframe.from_pandas(frame, npartitions=2)
+      >>> scores = serving.map_partitions(table, serving.PartitionScorer(path, query="query"))
+      >>> sorted(scores.compute()["price"])
+      [1.5, 2.0, 3.5]
     """
     engine = type(frame).__module__.partition(".")[0]
     if engine not in _ENGINES:
