@@ -140,8 +140,8 @@ class PartitionRecommender(_OnPartitions):
       >>> import pandas as pd
       >>> from tfr_smooth import recommendation, serving
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 1], [0, 1, 1]], [7, 8, 9], ["a", "b", "c"])
-      >>> fitted = recommendation.Recommender(dim=4, loss=None, softmax_epochs=1, validation_fraction=0.0, verbose=False)
-      >>> fitted = fitted.fit(train)
+      >>> options = {"dim": 4, "loss": None, "softmax_epochs": 1, "validation_fraction": 0.0, "verbose": False}
+      >>> fitted = recommendation.Recommender(**options).fit(train)
       >>> recommender = serving.PartitionRecommender(fitted.export(tempfile.mkdtemp()), users="user", topn=1)
       >>> recommender(pd.DataFrame({"user": [7, 9]}))[["user", "item", "rank"]].to_numpy().tolist()
       [[7, 'c', 1], [9, 'a', 1]]
