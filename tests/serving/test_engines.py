@@ -142,10 +142,19 @@ def test_scores_are_those_of_one_process(engine, ranker, path, partitions):
 
 
 def test_a_ranker_is_sent_with_its_content(engine, ranker):
-    scorer = serving.PartitionScorer(ranker, query="query", columns=["place", "query"])
+    scorer = serving.PartitionScorer(ranker, columns=["place", "query"])
     found = engine.rows(serving.map_partitions(engine.table(TABLE, 4), scorer, partitions=3)).sort_values("place")
     np.testing.assert_allclose(found["score"].to_numpy(np.float32), ranker.predict(NEW), **CLOSE)
     np.testing.assert_array_equal(found["query"], NEW["query"])
+
+
+def test_a_table_may_have_scores_and_its_columns_are_checked_first(engine, ranker, path):
+    table = engine.table(TABLE.assign(score="old").rename(columns={"query": "of.query"}), 2)
+    scorer = serving.PartitionScorer(path, query="of.query", columns=["place"])
+    found = engine.rows(serving.map_partitions(table, scorer, partitions=3)).sort_values("place")
+    np.testing.assert_allclose(found["score"].to_numpy(np.float32), ranker.predict(NEW), **CLOSE)
+    with pytest.raises(ValueError, match="`query` must be one of .*, got 'query'"):
+        serving.map_partitions(table, serving.PartitionScorer(path, query="query"), shuffle=False)
 
 
 def test_a_killed_process_changes_nothing(engine, ranker, path, tmp_path):

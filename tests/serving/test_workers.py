@@ -1,6 +1,7 @@
 """Partitions have the scores and recommendations of the whole table, in any order, form and process."""
 
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -39,6 +40,7 @@ def parts_of(table, count, seed):
 FORMS = {
     "pandas": (lambda part: part, lambda result: result),
     "arrow": (pa.Table.from_pandas, lambda result: result.to_pandas()),
+    "pandas stream": (lambda part: iter([part[:3], part[3:]]), lambda result: next(result)),
     "stream": (
         lambda part: iter(pa.Table.from_pandas(part).to_batches(max_chunksize=7)),
         lambda result: pa.Table.from_batches(result).to_pandas(),
@@ -105,6 +107,8 @@ def test_a_new_process_scores_by_the_pickle_alone(ranker, path, tmp_path):
     [
         ({"model": 3}, "`model` must be the directory of an export, what `load` returns for it, .*got int"),
         ({"query": "session"}, "`query` must be one of .*, got 'session'"),
+        ({"query": None}, "`query` must be a column of queries for an export, got None"),
+        ({"columns": "query"}, "`columns` must be names of columns, got the text 'query'"),
         ({"columns": ["query", "shop"]}, "`columns` must be one of .*, got 'shop'"),
         ({"name": "query"}, "`name` must be another name than those of `columns`, got 'query'"),
     ],
@@ -113,6 +117,39 @@ def test_wrong_arguments_of_a_scorer_are_named(changed, message, path):
     arguments = {"model": path, "query": "query", **changed}
     with pytest.raises(ValueError, match=message):
         serving.PartitionScorer(**arguments)(NEW)
+
+
+def test_a_fitted_ranker_knows_its_columns(ranker):
+    np.testing.assert_allclose(serving.PartitionScorer(ranker)(NEW)["score"], ranker.predict(NEW), **CLOSE)
+    with pytest.raises(ValueError, match="`query` must be None or 'query', that of the training, got 'age'"):
+        serving.PartitionScorer(ranker, query="age")
+    of_array = tfr_smooth.Ranker(**SMALL, trees=False).fit(FRAME[["price"]], FRAME["label"], qid=FRAME["query"])
+    with pytest.raises(ValueError, match="`model` must be fitted on a table with `query`, or exported"):
+        serving.PartitionScorer(of_array)
+    with pytest.raises(ValueError, match="`fit` must be called first"):
+        serving.PartitionScorer(tfr_smooth.Ranker())
+
+
+def test_names_of_columns_that_are_no_text_and_other_tables(ranker, path):
+    scorer = serving.PartitionScorer(path, query="query")
+    found = scorer(NEW.assign(**{"0": 1}).rename(columns={"0": 0}))
+    np.testing.assert_allclose(found["score"], ranker.predict(NEW), **CLOSE)
+    found = scorer({name: pa.array(NEW[name], from_pandas=True) for name in NEW})
+    np.testing.assert_allclose(found["score"], ranker.predict(NEW), **CLOSE)
+
+
+def test_an_export_that_is_written_again_is_loaded_again(ranker, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    part, scores = NEW[NEW["query"].isin(NEW["query"].unique()[:2])], []
+    other = tfr_smooth.Ranker(**{**SMALL, "seed": 5}, trees=False).fit(FRAME, label="label", query="query")
+    for model in (ranker, other):
+        shutil.rmtree("export", ignore_errors=True)
+        model.export("export", warmup=False)
+        scores.append(serving.PartitionScorer("export", query="query")(part)["score"])
+        np.testing.assert_allclose(scores[-1], model.predict(part), **CLOSE)
+    loaded = serving.load("export")
+    monkeypatch.chdir("/")
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(loaded)).score(part, qid=part["query"]), scores[1], **CLOSE)
 
 
 def test_a_wrong_value_of_a_part_names_the_column(path):
@@ -137,11 +174,12 @@ def test_parts_have_the_recommendations_of_the_users(form, recommender):
     fitted, user_ids, path = recommender
     to_part, to_frame = FORMS[form]
     users = pd.DataFrame({"customer": [*user_ids[3:9], user_ids[3]], "country": "fr"})
-    users["visited"] = [fitted.interactions_.item_ids[:place].tolist() for place in range(7)]
+    lists = [fitted.interactions_.item_ids[:place].tolist() for place in range(7)]
+    users["visited"] = pd.Series([None, *lists[1:]], dtype=object)  # a missing list is an empty one
     for histories in (None, "visited"):
         given = serving.PartitionRecommender(path, users="customer", histories=histories, topn=4)
         found = to_frame(pickle.loads(pickle.dumps(given))(to_part(users)))
-        asked = {"users": users["customer"]} if histories is None else {"histories": users["visited"].tolist()}
+        asked = {"users": users["customer"]} if histories is None else {"histories": lists}
         expected = fitted.recommend(**asked, topn=4)
         assert [*found.columns] == ["customer", "item", "score", "rank"]
         assert found["customer"].tolist() == np.repeat(users["customer"], 4).tolist()
@@ -158,6 +196,7 @@ def test_wrong_arguments_of_a_recommender_are_named(recommender, path):
         (recommender[0], {}, "`model` must be the directory of an export of a `Recommender`.*got Recommender"),
         (path, {}, "`model` must be an export of a `Recommender`, got another in"),
         (export, {"topn": 0}, "`topn` must be an integer >= 1, got 0"),
+        (export, {"users": "item"}, "`users` must be another name than 'item', 'score', 'rank', got 'item'"),
         (export, {"users": "who"}, "`users` must be one of 'customer', got 'who'"),
         (export, {"histories": "past"}, "`histories` must be one of 'customer', got 'past'"),
     ):

@@ -254,6 +254,12 @@ class FittedRanker(Estimator):
         return explain(self._scorer, self.features_, lists, others, rows, samples, self._params["seed"])
 
     @property
+    def query_column(self) -> str | None:
+        """The column of queries of the training table; None if the queries were given as an array."""
+        self._fitted()
+        return self._schema.query
+
+    @property
     def _scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
         return self._plan.scores_lists or self.features_.needs_lists

@@ -70,7 +70,7 @@ class _Loaded:
     _takes_texts = False  # by a tokenizer
 
     def __init__(self, path: Path, card: Mapping[str, Any]) -> None:
-        self.path, self.card = path, card
+        self.path, self.card = Path(os.path.abspath(path)), card
         if self._takes_texts or any(feature.get("kind") == "encoded" for feature in card.get("features", ())):
             with _arguments.needed("tensorflow-text", extra="text", by="An export with an encoder"):
                 import tensorflow_text  # noqa: F401  # registers the operations of tokenizers
@@ -78,7 +78,7 @@ class _Loaded:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Returns how to pickle it: by the path, from which a process loads it once."""
-        return load_once, (os.path.abspath(self.path),)
+        return load_once, (os.fspath(self.path),)
 
     def _call(self, signature: str, inputs: Mapping[str, Any]) -> Any:
         check_process()
@@ -390,8 +390,9 @@ def once(key: str, make: Callable[[], Any]) -> Any:
 
 
 def load_once(path: str) -> Any:
-    """Returns the export of a version, loaded once per process."""
-    return once(path, lambda: load(path))
+    """Returns the export of a version, loaded once per process, and again if it was written again."""
+    written = os.stat(os.path.join(path, "saved_model.pb")).st_mtime_ns
+    return once(f"{path} {written}", lambda: load(path))
 
 
 def _column_of(feature: Mapping[str, Any]) -> Column:

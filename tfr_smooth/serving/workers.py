@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import Estimator
+from tfr_smooth.data.reading import checks
 from tfr_smooth.serving import versions
 from tfr_smooth.serving.loading import LoadedRanker, LoadedRecommender, LoadedTextRanker, load_once, once
 
 _ENGINES = ("pyspark", "dask", "ray")
+_ADDED = ("item", "score", "rank")  # columns of recommendations
 
 
 class _OnPartitions:
@@ -31,8 +33,9 @@ class _OnPartitions:
         if isinstance(part, Iterator):
             return self._of_parts(part)
         is_pandas = hasattr(part, "iloc")
-        kept, rows, added = self._result(part, [*map(str, part.columns if is_pandas else part.column_names)])
-        taken = part[[*kept]] if is_pandas else part.select([*kept])
+        table = part.rename(columns=str) if is_pandas else checks.as_arrow(part)
+        kept, rows, added = self._result(table, [*table.columns] if is_pandas else table.column_names)
+        taken = table[[*kept]] if is_pandas else table.select([*kept])
         taken = taken if rows is None else taken.take(rows)
         if is_pandas:
             return taken.assign(**{name: values.to_pandas().array for name, values in added.items()})
@@ -40,9 +43,15 @@ class _OnPartitions:
             taken = taken.append_column(name, values)
         return taken
 
-    def _of_parts(self, parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if batches := list(parts):
+    def _of_parts(self, parts: Iterator[Any]) -> Iterator[Any]:
+        if not (batches := list(parts)):
+            return
+        if isinstance(batches[0], pa.RecordBatch):
             yield from self(pa.Table.from_batches(batches)).to_batches()
+        else:
+            import pandas as pd
+
+            yield self(pd.concat(batches))
 
     def _result(self, part: Any, names: list[str]) -> tuple[Sequence[str], np.ndarray | None, dict[str, pa.Array]]:
         """Returns the columns of the partition to keep, its rows in the result, None for all, and further columns."""
@@ -58,14 +67,15 @@ class PartitionScorer(_OnPartitions):
     Args:
       model: The directory of an export of a `Ranker` or a `TextRanker`, which all workers can read, of which the last
         version is used; or what `serving.load` returns for it; or a fitted `Ranker` or `TextRanker`.
-      query: The column of queries; for the export of a `TextRanker`, of their texts.
+      query: The column of queries; for the export of a `TextRanker`, of their texts. None for a fitted ranker, which
+        knows its columns.
       text: The column of the texts of the documents, for the export of a `TextRanker`.
       columns: The columns to keep. None: all.
       name: The name of the column of scores, a float32.
 
     Raises:
-      ValueError: If an argument is of another type. From a call, also if a column is missing or has values of another
-        kind, as from `Ranker.predict`.
+      ValueError: If an argument is of another type, or a fitted `Ranker` was not trained on a column of queries. From a
+        call, also if a column is missing or has values of another kind, as from `Ranker.predict`.
 
     Memory: the rows of a partition, twice, and the model, per process.
 
@@ -82,15 +92,31 @@ class PartitionScorer(_OnPartitions):
     """
 
     def __init__(
-        self, model: Any, *, query: str, text: str = "text", columns: Sequence[str] | None = None, name: str = "score"
+        self,
+        model: Any,
+        *,
+        query: str | None = None,
+        text: str = "text",
+        columns: Sequence[str] | None = None,
+        name: str = "score",
     ) -> None:
-        kinds, path = (LoadedRanker, LoadedTextRanker, Estimator), getattr(model, "path", model)
+        kinds, own = (LoadedRanker, LoadedTextRanker, Estimator), getattr(model, "query_column", None)
         if not isinstance(model, (str, os.PathLike, *kinds)) or hasattr(model, "recommend"):
             expected = "the directory of an export, what `load` returns for it, a `Ranker` or a `TextRanker`"
             raise ValueError(f"`model` must be {expected}, got {type(model).__name__}.")
-        is_path = not isinstance(model, Estimator)
-        self._source = os.path.abspath(versions.last(path)) if is_path else pickle.dumps(model)
-        self.key, self._text, self._columns, self._name = query, text, columns, name
+        if not isinstance(model, Estimator):
+            path = model.path if isinstance(model, (LoadedRanker, LoadedTextRanker)) else model
+            self._source: Any = os.path.abspath(versions.last(path))
+        elif own is None:
+            raise ValueError("`model` must be fitted on a table with `query`, or exported, got one without.")
+        else:
+            self._source = pickle.dumps(model)
+        if query is None if own is None else query not in (None, own):
+            expected = "a column of queries for an export" if own is None else f"None or {own!r}, that of the training"
+            raise ValueError(f"`query` must be {expected}, got {query!r}.")
+        if isinstance(columns, str):
+            raise ValueError(f"`columns` must be names of columns, got the text {columns!r}.")
+        self.key, self._text, self._columns, self._name = str(query or own), text, columns, str(name)
 
     def _model(self) -> Any:
         if isinstance(self._source, str):
@@ -125,6 +151,7 @@ class PartitionRecommender(_OnPartitions):
         used; or what `serving.load` returns for it.
       users: The column of ids of users, which the result has.
       histories: A column of lists of ids of items, the latest item last, which represent the users in place of `users`.
+        A missing list is an empty one.
       topn: Items per user, >= 1; at most those of the export.
 
     The result has a row per user and item: the columns of users, "item", "score" and "rank", from 1 on.
@@ -154,6 +181,8 @@ class PartitionRecommender(_OnPartitions):
             expected = "the directory of an export of a `Recommender`, or what `load` returns for it"
             raise ValueError(f"`model` must be {expected}, got {type(model).__name__}.")
         path = versions.last(model.path if isinstance(model, LoadedRecommender) else model)
+        if users in _ADDED:
+            raise ValueError(f"`users` must be another name than {', '.join(map(repr, _ADDED))}, got {users!r}.")
         signatures = versions.read_card(path)["signatures"]
         if "histories" not in signatures:
             raise ValueError(f"`model` must be an export of a `Recommender`, got another in {path}.")
@@ -169,15 +198,16 @@ class PartitionRecommender(_OnPartitions):
         ranked: list[Any] = []
         if len(part):
             values = part[what[1]]
-            asked = {what[0]: values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()}
-            ranked = load_once(self._source).recommend(**asked, topn=self._topn)
+            asked = (values if isinstance(values, pa.ChunkedArray) else pa.array(values, from_pandas=True)).to_pylist()
+            asked = asked if self._histories is None else [[] if each is None else each for each in asked]
+            ranked = load_once(self._source).recommend(**{what[0]: asked}, topn=self._topn)
         counts, best = np.array([*map(len, ranked)], int), [*itertools.chain(*ranked)]
-        found = {
-            "item": pa.array([each.item for each in best], self._type),
-            "score": pa.array([each.score for each in best], pa.float32()),
-            "rank": pa.array([*itertools.chain(*(range(1, count + 1) for count in counts))], pa.int32()),
-        }
-        return [self._users], np.repeat(np.arange(len(ranked)), counts), found
+        found = [
+            pa.array([each.item for each in best], self._type),
+            pa.array([each.score for each in best], pa.float32()),
+            pa.array([*itertools.chain(*(range(1, count + 1) for count in counts))], pa.int32()),
+        ]
+        return [self._users], np.repeat(np.arange(len(ranked)), counts), dict(zip(_ADDED, found, strict=True))
 
 
 def _check_whole(frame: Any, engine: str, key: str) -> None:
@@ -185,8 +215,8 @@ def _check_whole(frame: Any, engine: str, key: str) -> None:
     if engine == "pyspark":
         from pyspark.sql import functions
 
-        parts = frame.select(key, functions.spark_partition_id().alias("part")).distinct()
-        split = [row[0] for row in parts.groupBy(key).count().filter("count > 1").head(1)]
+        parts = frame.select(_in_spark(key).alias("key"), functions.spark_partition_id().alias("part")).distinct()
+        split = [row[0] for row in parts.groupBy("key").count().filter("count > 1").head(1)]
     elif engine == "dask":
         counts = frame[[key]].map_partitions(lambda part: part.drop_duplicates()).groupby(key).size().compute()
         split = counts.index[counts > 1].tolist()
@@ -198,6 +228,13 @@ def _check_whole(frame: Any, engine: str, key: str) -> None:
     if split:
         expected = "all rows of a query in one partition with `shuffle=False`"
         raise ValueError(f"`frame` must have {expected}, got the query {split[0]!r} in several.")
+
+
+def _in_spark(name: str) -> Any:
+    """Returns a column of Spark, also if the name has dots."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def map_partitions(
@@ -236,27 +273,32 @@ def map_partitions(
       >>> sorted(scores.compute()["price"])
       [1.5, 2.0, 3.5]
     """
-    engine = type(frame).__module__.partition(".")[0]
-    if engine not in _ENGINES:
+    engine, names = type(frame).__module__.partition(".")[0], getattr(frame, "columns", None)
+    if engine not in _ENGINES or names is None:
         expected = "a `DataFrame` of Spark or Dask, or a `Dataset` of Ray"
         raise ValueError(f"`frame` must be {expected}, got {type(frame).__name__} of {engine}.")
     _arguments.integer_or_none("partitions", partitions, least=1)
     key = function.key
+    if key is not None:
+        _arguments.choice("query", key, map(str, names() if callable(names) else names))
     if not _arguments.boolean("shuffle", shuffle):
         if partitions is not None:
             raise ValueError(f"`partitions` must be None with `shuffle=False`, got {partitions}.")
         if key is not None:
             _check_whole(frame, engine, key)
         key = None
-    moved = [each for each in (partitions, key) if each is not None]
     if engine == "pyspark":
         from pyspark.sql.pandas.types import from_arrow_type
         from pyspark.sql.types import StructField, StructType
 
-        frame = frame.repartition(*moved) if moved else frame
+        moved = [partitions] if key is None else [*([] if partitions is None else [partitions]), _in_spark(key)]
+        frame = frame if moved == [None] else frame.repartition(*moved)
         known = {field.name: field for field in frame.schema}
         found = function(pa.table({name: pa.nulls(0) for name in known})).schema
-        fields = [known.get(field.name) or StructField(field.name, from_arrow_type(field.type)) for field in found]
+        fields = [
+            known[field.name] if pa.types.is_null(field.type) else StructField(field.name, from_arrow_type(field.type))
+            for field in found
+        ]
         return frame.mapInArrow(function.__call__, StructType(fields))
     if engine == "dask":
         if moved:
@@ -264,7 +306,7 @@ def map_partitions(
                 frame.repartition(npartitions=partitions) if key is None else frame.shuffle(key, npartitions=partitions)
             )
         return frame.map_partitions(function, meta=function(frame._meta))
-    if moved:
+    if key is not None or partitions is not None:
         blocks = partitions or frame.context.default_hash_shuffle_parallelism
         frame = frame.repartition(blocks, keys=None if key is None else [key])
     return frame.map_batches(function, batch_size=None, batch_format="pyarrow")

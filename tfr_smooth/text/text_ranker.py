@@ -323,6 +323,12 @@ class TextRanker(Estimator):
         lists = self._lists(X)
         return ranked_rows(text_lists.table_of(X, self.columns_), lists, self._scores(lists), names)
 
+    @property
+    def query_column(self) -> str | None:
+        """The column of queries, or of their texts."""
+        self._fitted()
+        return self.columns_["query_id"] or self.columns_["query"]
+
     def encode(self, texts: Any, *, role: str = "document") -> np.ndarray:
         """Returns the vectors of texts, whose inner products rank as the scores do; for `architecture="single"`.
 
