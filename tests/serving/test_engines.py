@@ -149,8 +149,8 @@ def test_a_ranker_is_sent_with_its_content(engine, ranker):
 
 
 def test_a_table_may_have_scores_and_its_columns_are_checked_first(engine, ranker, path):
-    table = engine.table(TABLE.assign(score="old").rename(columns={"query": "of.query"}), 2)
-    scorer = serving.PartitionScorer(path, query="of.query", columns=["place"])
+    table = engine.table(TABLE.assign(score="old").rename(columns={"query": "of query"}), 2)
+    scorer = serving.PartitionScorer(path, query="of query", columns=["place"])
     found = engine.rows(serving.map_partitions(table, scorer, partitions=3)).sort_values("place")
     np.testing.assert_allclose(found["score"].to_numpy(np.float32), ranker.predict(NEW), **CLOSE)
     with pytest.raises(ValueError, match="`query` must be one of .*, got 'query'"):

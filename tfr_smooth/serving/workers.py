@@ -215,8 +215,8 @@ def _check_whole(frame: Any, engine: str, key: str) -> None:
     if engine == "pyspark":
         from pyspark.sql import functions
 
-        parts = frame.select(_in_spark(key).alias("key"), functions.spark_partition_id().alias("part")).distinct()
-        split = [row[0] for row in parts.groupBy("key").count().filter("count > 1").head(1)]
+        parts = frame.select(key, functions.spark_partition_id().alias("part")).distinct()
+        split = [row[0] for row in parts.groupBy(key).count().filter("count > 1").head(1)]
     elif engine == "dask":
         counts = frame[[key]].map_partitions(lambda part: part.drop_duplicates()).groupby(key).size().compute()
         split = counts.index[counts > 1].tolist()
@@ -228,13 +228,6 @@ def _check_whole(frame: Any, engine: str, key: str) -> None:
     if split:
         expected = "all rows of a query in one partition with `shuffle=False`"
         raise ValueError(f"`frame` must have {expected}, got the query {split[0]!r} in several.")
-
-
-def _in_spark(name: str) -> Any:
-    """Returns a column of Spark, also if the name has dots."""
-    from pyspark.sql import functions
-
-    return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def map_partitions(
@@ -287,12 +280,12 @@ def map_partitions(
         if key is not None:
             _check_whole(frame, engine, key)
         key = None
+    moved = [each for each in (partitions, key) if each is not None]
     if engine == "pyspark":
         from pyspark.sql.pandas.types import from_arrow_type
         from pyspark.sql.types import StructField, StructType
 
-        moved = [partitions] if key is None else [*([] if partitions is None else [partitions]), _in_spark(key)]
-        frame = frame if moved == [None] else frame.repartition(*moved)
+        frame = frame.repartition(*moved) if moved else frame
         known = {field.name: field for field in frame.schema}
         found = function(pa.table({name: pa.nulls(0) for name in known})).schema
         fields = [
@@ -306,7 +299,7 @@ def map_partitions(
                 frame.repartition(npartitions=partitions) if key is None else frame.shuffle(key, npartitions=partitions)
             )
         return frame.map_partitions(function, meta=function(frame._meta))
-    if key is not None or partitions is not None:
+    if moved:
         blocks = partitions or frame.context.default_hash_shuffle_parallelism
         frame = frame.repartition(blocks, keys=None if key is None else [key])
     return frame.map_batches(function, batch_size=None, batch_format="pyarrow")
