@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, _serialization
@@ -30,6 +31,7 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
 _FILES = [
     *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
+    *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
     *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "1_Pooling/config.json"),
     *("metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
@@ -268,7 +270,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
       (4, [[5, 6]])
     """
     hub = _keras_hub("`load_encoder`")
-    folder = _folder_of(checkpoint)
+    folder = folder_of(checkpoint)
     try:
         backbone = hub.models.Backbone.from_preset(os.fspath(folder), dtype=tf.keras.mixed_precision.global_policy())
         tokenizer = hub.models.Tokenizer.from_preset(os.fspath(folder))
@@ -292,11 +294,31 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
     if hasattr(tokenizer, "strip_accents"):
         strip = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
+    if config["model_type"] == "roberta":
+        (types,) = tensors(folder, ["roberta.embeddings.token_type_embeddings.weight"])
+        places = backbone.embeddings.position_embedding.position_embeddings
+        places.assign(places + types[0])
     activation = config.get("hidden_act") if _blocks(backbone) else None
     return Encoder(backbone, tokenizer, activation=activation, **options)
 
 
-def _folder_of(checkpoint: str | os.PathLike[str]) -> Path:
+def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
+    """Returns tensors of the safetensors files of a folder, as float32."""
+    from safetensors import safe_open
+
+    index, found = folder / "model.safetensors.index.json", []
+    files = json.loads(index.read_text(encoding="utf-8"))["weight_map"] if index.is_file() else {}
+    for name in names:
+        path = folder / files.get(name, "model.safetensors")
+        try:
+            with safe_open(path, framework="tf") as file:
+                found.append(tf.cast(file.get_tensor(name), tf.float32).numpy())
+        except Exception as error:  # A missing or damaged file, or no such tensor; each has another type.
+            raise ValueError(f"{path}: {name} cannot be read: {' '.join(str(error).split())}") from error
+    return found
+
+
+def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
     """Returns the folder of a checkpoint, after the download of a name."""
     folder, name = Path(checkpoint), os.fspath(checkpoint)
     if (folder / "config.json").is_file():

@@ -31,8 +31,8 @@ from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
 from tfr_smooth.serving import versions
-from tfr_smooth.text import text_lists, token_inputs
-from tfr_smooth.text.encoder import Encoder, load_encoder
+from tfr_smooth.text import published, text_lists, token_inputs
+from tfr_smooth.text.encoder import Encoder, folder_of, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.validation import selecting
@@ -54,7 +54,7 @@ class TextRanker(Estimator):
 
     Args:
       encoder: The folder of a Hugging Face checkpoint or of a KerasHub preset, or the name of a checkpoint on the
-        Hugging Face Hub, as for `load_encoder`.
+        Hugging Face Hub, as for `load_encoder`. With "cross", a checkpoint of a cross-encoder keeps its head.
       architecture: "cross" for a `CrossEncoder`, which reads query and document in one input; "late" for
         `LateInteraction`, which encodes each document once and ranks well without training; "single" for
         `SingleVector`, with one vector per text, which an index of nearest neighbors searches.
@@ -147,6 +147,51 @@ class TextRanker(Estimator):
         _arguments.count_or_fraction("softmax_epochs", p["softmax_epochs"])
         self._make_loss()
 
+    @classmethod
+    def from_pretrained(
+        cls,
+        checkpoint: str | os.PathLike[str],
+        *,
+        query: str = "query",
+        text: str = "text",
+        label: str = "label",
+        query_id: str | None = None,
+        **params: Any,
+    ) -> TextRanker:
+        """Returns a ranker with the weights of a published reranker, which ranks without training.
+
+        A cross-encoder (BERT, RoBERTa, XLM-RoBERTa, DistilBERT or ALBERT for sequence classification with one label,
+        such as "cross-encoder/ms-marco-MiniLM-L6-v2" or "BAAI/bge-reranker-base") keeps its head; its scores are those
+        before an activation, unless its configuration names the sigmoid. A checkpoint of sentence-transformers ranks by
+        the cosines of its vectors. `fit` trains it, or another ranker with it as `init_model`.
+
+        Args:
+          checkpoint: The folder or the name, as for the argument `encoder`.
+          query: As for `fit`.
+          text: As for `fit`.
+          label: As for `fit`.
+          query_id: As for `fit`.
+          **params: Further arguments. Those that say how many tokens a text has are by default the checkpoint's.
+
+        Returns:
+          The ranker.
+
+        Raises:
+          ValueError: If the checkpoint is no reranker, or has parts that are not supported; see `load_encoder`.
+        """
+        found = published.read(folder_of(checkpoint))
+        if found is None:
+            expected = "a cross-encoder with one label or a model of sentence-transformers"
+            raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
+        sizes = ("length",) if found.architecture == "cross" else ("length", "query_length")
+        defaults: dict[str, Any] = {} if found.length is None else dict.fromkeys(sizes, found.length)
+        ranker = cls(**{"encoder": checkpoint, "architecture": found.architecture, **defaults, **params})
+        with _seeded(ranker._params["seed"]):
+            ranker.model_ = ranker._make_model(None)
+        ranker.columns_ = {"query": query, "text": text, "label": label, "query_id": query_id}
+        ranker.history_, ranker.best_epoch_ = {}, None
+        return ranker
+
     def _make_loss(self) -> tf.keras.losses.Loss:
         return loss_of("TextRanker", self._params["loss"], {name: self._params[name] for name in self._loss_options})
 
@@ -235,8 +280,15 @@ class TextRanker(Estimator):
         for name in inputs_class.ARGUMENTS:
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
-        head_rate = p["head_learning_rate"] / p["learning_rate"]
-        model = model_class(encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
+        options: dict[str, Any] = {"head_rate": p["head_learning_rate"] / p["learning_rate"]}
+        found = published.read(folder_of(p["encoder"])) if model_class is CrossEncoder else None
+        head = None if found is None else found.head
+        if head is not None:
+            options = {"head_rate": 1.0, "hidden": head.hidden, "output": head.output}  # none of it is new
+        model = model_class(encoder, micro_batches=p["micro_batches"], **options)
+        if head is not None:
+            assert isinstance(model, CrossEncoder)
+            model.set_head(head.weights)
         if init_model is not None:
             model.set_weights(init_model._fitted().get_weights())
         return model

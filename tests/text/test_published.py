@@ -1,0 +1,150 @@
+"""Published rerankers rank as they are, with the scores of their own library."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from safetensors import numpy as safetensors
+
+from tfr_smooth import serving, text
+
+# Written by benchmarks/published.py, with the package transformers 5.
+FOLDER = pathlib.Path(__file__).parent / "published"
+FAMILIES = ["bert", "distilbert", "roberta", "albert", "xlm_roberta"]
+every = pytest.mark.parametrize(
+    "family", [FAMILIES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES[1:])]
+)
+
+
+def frame_of(family):
+    found = json.loads((FOLDER / family / "scores.json").read_text())
+    queries, texts = zip(*found["pairs"], strict=True)
+    return pd.DataFrame({"query": queries, "text": texts}), found
+
+
+def changed(target, family="bert", **values):
+    """Copies a folder with other values in its configuration; None removes one."""
+    shutil.copytree(FOLDER / family, target, dirs_exist_ok=True)
+    config = {**json.loads((target / "config.json").read_text()), **values}
+    (target / "config.json").write_text(
+        json.dumps({name: value for name, value in config.items() if value is not None})
+    )
+    return target
+
+
+@every
+def test_a_cross_encoder_has_the_tokens_and_scores_of_transformers(family):
+    ranker = text.TextRanker.from_pretrained(FOLDER / family)
+    frame, expected = frame_of(family)
+    inputs = ranker._inputs(ranker.model_.encoder, *(frame[name].tolist() for name in ("query", "text")))
+    for found, ids in zip(inputs.ids["pair"][:, 0], expected["ids"], strict=True):
+        assert found[: len(ids)].tolist() == ids and (found[len(ids) :] == ranker.model_.encoder.special.pad).all()
+    np.testing.assert_allclose(ranker.predict(frame), expected["scores"], rtol=1e-4, atol=1e-4)
+    assert ranker.get_params()["length"] == 40  # the tokenizer's
+
+
+def test_it_ranks_measures_saves_and_exports_without_training(tmp_path):
+    ranker = text.TextRanker.from_pretrained(FOLDER / "bert")
+    frame, expected = frame_of("bert")
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_allclose(text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), ranker.predict(frame))
+    loaded = serving.load(ranker.export(tmp_path / "export"))
+    np.testing.assert_allclose(loaded.score(frame), expected["scores"], rtol=1e-4, atol=1e-4)
+    one = frame.assign(query="wing", label=[0, 1, 0])
+    assert ranker.rank(one)["score"].is_monotonic_decreasing
+    assert 0.0 <= ranker.evaluate(one)["ndcg"].mean <= 1.0
+
+
+def test_training_starts_from_it(table):
+    quick = {"length": 14, "epochs": 1, "verbose": False, "select_by": "last"}
+    published = text.TextRanker.from_pretrained(FOLDER / "bert", length=14)
+    none = text.TextRanker(encoder=FOLDER / "bert", **{**quick, "epochs": 0}).fit(table)
+    np.testing.assert_allclose(none.predict(table), published.predict(table), rtol=1e-5, atol=1e-6)
+    trained = text.TextRanker(encoder=FOLDER / "bert", **quick).fit(table)
+    again = text.TextRanker(encoder=FOLDER / "bert", **quick).fit(table, init_model=published)
+    np.testing.assert_allclose(again.predict(table), trained.predict(table), rtol=1e-5, atol=1e-6)
+    change = np.abs(trained.predict(table) - published.predict(table)).max()
+    assert 0.0 < change < 1.0  # the head is not new, and learns at the encoder's rate
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_sigmoid"),
+    [
+        ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.Sigmoid"}, True),
+        ({"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}}, True),
+        ({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}, False),
+    ],
+)
+def test_the_activation_is_that_of_the_configuration(settings, is_sigmoid, tmp_path):
+    frame, expected = frame_of("bert")
+    scores = text.TextRanker.from_pretrained(changed(tmp_path, **settings)).predict(frame)
+    logits = np.array(expected["scores"])
+    np.testing.assert_allclose(scores, 1.0 / (1.0 + np.exp(-logits)) if is_sigmoid else logits, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sigmoid_is_no_part_of_the_training(tmp_path):
+    model = text.TextRanker.from_pretrained(
+        changed(tmp_path, sbert_ce_default_activation_function="torch.nn.modules.activation.Sigmoid")
+    ).model_
+    ids = {"pair_ids": tf.constant([[[[2, 7, 8, 3, 18, 10, 3]]]])}
+    model.encoder.backbone.trainable = False
+    plain, probability = (float(model(ids, training=training)[0, 0]) for training in (True, False))
+    assert 0.0 < probability < 1.0 and plain != probability
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"id2label": {"0": "no", "1": "yes"}},
+            "config.json: the model must have one label, which is the score, got 2",
+        ),
+        ({"id2label": None}, "the model must have one label, which is the score, got 2"),
+        ({"architectures": ["XLNetForSequenceClassification"]}, "architectures must be one of Bert.*, got XLNetFor"),
+        ({"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one label or a model"),
+        ({"sbert_ce_default_activation_function": "torch.nn.Tanh"}, "activation` must be one of 'Identity', .* 'Tanh'"),
+    ],
+)
+def test_other_models_are_refused_by_name(values, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        text.TextRanker.from_pretrained(changed(tmp_path, **values))
+
+
+def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
+    folder = changed(tmp_path / "without")
+    tensors = safetensors.load_file(folder / "model.safetensors")
+    del tensors["classifier.weight"]
+    safetensors.save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ValueError, match="model.safetensors: classifier.weight cannot be read"):
+        text.TextRanker.from_pretrained(folder)
+    folder = changed(tmp_path / "truncated")
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="model.safetensors: .* cannot be read"):
+        text.TextRanker.from_pretrained(folder)
+    (folder / "artifact.metadata").write_text("{}")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
+    with pytest.raises(ValueError, match="artifact.metadata: the linear layer and the markers of ColBERT are not read"):
+        text.TextRanker.from_pretrained(folder)
+    (folder / "artifact.metadata").unlink()
+    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Dense"}]))
+    with pytest.raises(ValueError, match="modules.json: modules must be an encoder and its pooling, got 'Dense'"):
+        text.TextRanker.from_pretrained(folder)
+
+
+def test_a_model_of_vectors_ranks_by_cosines(tmp_path):
+    folder = changed(tmp_path, architectures=["BertModel"])
+    kinds = ("Transformer", "Pooling", "Normalize")
+    modules = [{"type": f"sentence_transformers.models.{kind}"} for kind in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 20}')
+    ranker = text.TextRanker.from_pretrained(folder)
+    frame, _ = frame_of("bert")
+    vectors = [ranker.encode(frame["query"], role="query"), ranker.encode(frame["text"])]
+    np.testing.assert_allclose(ranker.predict(frame), 20.0 * (vectors[0] * vectors[1]).sum(axis=1), rtol=1e-4)
+    assert ranker.get_params()["length"] == ranker.get_params()["query_length"] == 20

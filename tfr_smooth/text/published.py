@@ -1,0 +1,96 @@
+"""Published rerankers: what the files of Hugging Face have besides the encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfr_smooth import _arguments
+from tfr_smooth.text.encoder import tensors
+
+_PAIRS = "ForSequenceClassification"
+# By architecture, the layer between the first token and the score with its activation, and the layer of the score.
+_HEADS = {
+    "Bert": ("bert.pooler.dense", "tanh", "classifier"),
+    "Albert": ("albert.pooler", "tanh", "classifier"),
+    "DistilBert": ("pre_classifier", "relu", "classifier"),
+    **dict.fromkeys(("Roberta", "XLMRoberta"), ("classifier.dense", "tanh", "classifier.out_proj")),
+}
+_OUTPUTS = {"Identity": None, "Sigmoid": "sigmoid"}
+
+
+class Head(NamedTuple):
+    """The head of a cross-encoder.
+
+    Args:
+      hidden: The activation of the hidden layer.
+      output: The activation of the scores, "sigmoid" or None.
+      weights: The kernel and the bias of the hidden layer, [width, width] and [width], and of the score, [width] and a
+        number.
+    """
+
+    hidden: str
+    output: str | None
+    weights: list[np.ndarray]
+
+
+class Published(NamedTuple):
+    """What a checkpoint says.
+
+    Args:
+      architecture: That of `TextRanker`.
+      length: The most tokens of a text, or of a pair; None if it is not said.
+      head: The head of a cross-encoder; None for a checkpoint of vectors.
+    """
+
+    architecture: str
+    length: int | None
+    head: Head | None
+
+
+def read(folder: Path) -> Published | None:
+    """Returns what a checkpoint has besides its encoder, or None if it has nothing that ranks.
+
+    Raises:
+      ValueError: If it has parts that are not supported. The message names the file and the part.
+    """
+    config = _json(folder / "config.json")
+    kind = str((config.get("architectures") or [""])[0])
+    length = _json(folder / "sentence_bert_config.json").get("max_seq_length")
+    length = length or _json(folder / "tokenizer_config.json").get("model_max_length")
+    length = None if length is None or length > 2**20 else int(length)  # unlimited is a huge number
+    if kind.endswith(_PAIRS):
+        return Published("cross", length, _head(folder, config, kind.removesuffix(_PAIRS)))
+    if (folder / "artifact.metadata").exists():
+        raise ValueError(f"{folder / 'artifact.metadata'}: the linear layer and the markers of ColBERT are not read")
+    modules = _json(folder / "modules.json") or []
+    for module in modules:
+        name = module["type"].rpartition(".")[2]
+        if name not in ("Transformer", "Pooling", "Normalize"):
+            raise ValueError(f"{folder / 'modules.json'}: modules must be an encoder and its pooling, got {name!r}")
+    return Published("single", length, None) if modules or (folder / "1_Pooling").exists() else None
+
+
+def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
+    path = folder / "config.json"
+    if kind not in _HEADS:
+        known = ", ".join(f"{name}{_PAIRS}" for name in _HEADS)
+        raise ValueError(f"{path}: architectures must be one of {known}, got {kind}{_PAIRS}")
+    labels = config.get("num_labels") or len(config.get("id2label") or range(2))
+    if labels != 1:
+        raise ValueError(f"{path}: the model must have one label, which is the score, got {labels}")
+    hidden, activation, output = _HEADS[kind]
+    arrays = tensors(folder, [f"{layer}.{part}" for layer in (hidden, output) for part in ("weight", "bias")])
+    kernel, bias, scores, offset = arrays
+    named = config.get("sbert_ce_default_activation_function") or config.get("sentence_transformers", {}).get(
+        "activation_fn", "Identity"
+    )
+    function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
+    return Head(activation, _OUTPUTS[function], [kernel.T, bias, scores[0], offset[0]])
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
