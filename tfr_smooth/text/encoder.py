@@ -248,7 +248,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
 
     Returns:
       The encoder, with the pooling of `1_Pooling/config.json` of sentence-transformers; without that file, the mean.
-      Further layers of sentence-transformers, such as `2_Dense`, are not read.
+      Heads are not read; `TextRanker.from_pretrained` reads those of rerankers.
 
     Raises:
       ValueError: If the download fails, KerasHub cannot read the files, or the architecture or the pooling is not
