@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pickle
 import shutil
 
 import numpy as np
@@ -57,6 +58,20 @@ def test_it_ranks_measures_saves_and_exports_without_training(tmp_path):
     one = frame.assign(query="wing", label=[0, 1, 0])
     assert ranker.rank(one)["score"].is_monotonic_decreasing
     assert 0.0 <= ranker.evaluate(one)["ndcg"].mean <= 1.0
+
+
+def test_partitions_have_its_scores_with_and_without_an_export(tmp_path):
+    ranker = text.TextRanker.from_pretrained(FOLDER / "bert", query_id="id", text="document")
+    frame = pd.concat([frame_of("bert")[0]] * 2, ignore_index=True).rename(columns={"text": "document"})
+    frame["id"] = pd.factorize(frame["query"])[0]
+    path = ranker.export(tmp_path)
+    scorers = serving.PartitionScorer(ranker), serving.PartitionScorer(path, query="query", text="document")
+    assert [scorer.key for scorer in scorers] == ["id", "query"]
+    for scorer in scorers:
+        found = pickle.loads(pickle.dumps(scorer))(frame.sample(frac=1.0, random_state=0)).sort_index()
+        np.testing.assert_allclose(found["score"], ranker.predict(frame), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="`text` must be one of .*, got 'text'"):
+        serving.PartitionScorer(path, query="query")(frame)
 
 
 def test_training_starts_from_it(table):
