@@ -147,19 +147,41 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="artifact.metadata: the linear layer and the markers of ColBERT are not read"):
         text.TextRanker.from_pretrained(folder)
     (folder / "artifact.metadata").unlink()
-    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Dense"}]))
-    with pytest.raises(ValueError, match="modules.json: modules must be an encoder and its pooling, got 'Dense'"):
+    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.CNN", "path": "0"}]))
+    with pytest.raises(ValueError, match="modules.json: modules must be an encoder, its pooling, .*, got CNN"):
         text.TextRanker.from_pretrained(folder)
 
 
-def test_a_model_of_vectors_ranks_by_cosines(tmp_path):
-    folder = changed(tmp_path, architectures=["BertModel"])
-    kinds = ("Transformer", "Pooling", "Normalize")
-    modules = [{"type": f"sentence_transformers.models.{kind}"} for kind in kinds]
+@pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])
+def test_a_model_of_vectors_ranks_by_cosines(activation, tmp_path):
+    folder, random = changed(tmp_path, architectures=["BertModel"]), np.random.default_rng(0)
+    kinds = ["Transformer", "Pooling", *(["Dense"] if activation else []), "Normalize"]
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in kinds]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 20}')
+    kernel, bias = random.normal(size=[5, 12]).astype("f"), random.normal(size=5).astype("f")
+    if activation:
+        (folder / "Dense").mkdir()
+        safetensors.save_file({"linear.weight": kernel, "linear.bias": bias}, folder / "Dense" / "model.safetensors")
+        config = {"in_features": 12, "out_features": 5, "activation_function": f"torch.nn.modules.{activation}"}
+        (folder / "Dense" / "config.json").write_text(json.dumps(config))
     ranker = text.TextRanker.from_pretrained(folder)
-    frame, _ = frame_of("bert")
-    vectors = [ranker.encode(frame["query"], role="query"), ranker.encode(frame["text"])]
-    np.testing.assert_allclose(ranker.predict(frame), 20.0 * (vectors[0] * vectors[1]).sum(axis=1), rtol=1e-4)
     assert ranker.get_params()["length"] == ranker.get_params()["query_length"] == 20
+    frame, vectors = frame_of("bert")[0], []
+    for name in ("query", "text"):
+        inputs = ranker._inputs(
+            ranker.model_.encoder, *([frame["query"], []] if name == "query" else [[], frame["text"]])
+        )
+        ids = inputs.ids["query" if name == "query" else "document"]
+        hidden, mask = (each.numpy() for each in ranker.model_.encode(ids))
+        mean = (hidden * mask[..., np.newaxis]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        if activation:
+            mean = {"Identity": lambda x: x, "Tanh": np.tanh}[activation](mean @ kernel.T + bias)
+        vectors.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
+        np.testing.assert_allclose(
+            ranker.encode(frame[name], role=name.replace("text", "document")), vectors[-1], atol=1e-6
+        )
+    expected = 20.0 * (vectors[0] * vectors[1]).sum(axis=1)
+    np.testing.assert_allclose(ranker.predict(frame), expected, rtol=1e-4, atol=1e-5)
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_allclose(text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), expected, rtol=1e-4)

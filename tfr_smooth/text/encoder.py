@@ -189,7 +189,7 @@ class Encoder(tf.keras.layers.Layer):
         return [found[name]() for name in self.backbone.input]
 
     def pool(self, hidden: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the vector of each text, by `pooling`, with a length of 1; 0 for padding.
+        """Returns the vector of each text, by `pooling`; 0 for padding.
 
         Args:
           hidden: Hidden states, float32 [..., tokens, width].
@@ -201,7 +201,8 @@ class Encoder(tf.keras.layers.Layer):
         weights = tf.cast(self.mask(ids), tf.float32)
         if self.pooling == "first":
             weights *= tf.one_hot(0, tf.shape(ids)[-1])
-        return tf.math.l2_normalize(tf.einsum("...tw,...t->...w", hidden, weights), axis=-1)
+        weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=-1, keepdims=True))
+        return tf.einsum("...tw,...t->...w", hidden, weights)
 
     def embed(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns the vector of each text, scaled to a mean square of 1.
@@ -218,7 +219,8 @@ class Encoder(tf.keras.layers.Layer):
         def scaled(block: tf.Tensor) -> tf.Tensor:
             ids = layout.single(self.tokenize(block), length, self.special)
             ids = ids[:, : tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(ids), tf.int32), axis=1))]
-            return self.width**0.5 * self.pool(tf.cast(self(ids, training=False), tf.float32), ids)
+            vectors = self.pool(tf.cast(self(ids, training=False), tf.float32), ids)
+            return self.width**0.5 * tf.math.l2_normalize(vectors, axis=-1)
 
         blocks = tf.reshape(tf.concat([texts, padding], axis=0), [count, _TEXTS])
         vectors = tf.map_fn(scaled, blocks, fn_output_signature=tf.TensorSpec([_TEXTS, self.width], tf.float32))

@@ -19,21 +19,19 @@ _HEADS = {
     "DistilBert": ("pre_classifier", "relu", "classifier"),
     **dict.fromkeys(("Roberta", "XLMRoberta"), ("classifier.dense", "tanh", "classifier.out_proj")),
 }
+_MODULES = [["Transformer", "Pooling", *dense, *last] for dense in ([], ["Dense"]) for last in ([], ["Normalize"])]
 _OUTPUTS = {"Identity": None, "Sigmoid": "sigmoid"}
 
 
 class Head(NamedTuple):
-    """The head of a cross-encoder.
+    """The layers after the encoder.
 
     Args:
-      hidden: The activation of the hidden layer.
-      output: The activation of the scores, "sigmoid" or None.
-      weights: The kernel and the bias of the hidden layer, [width, width] and [width], and of the score, [width] and a
-        number.
+      options: The arguments of the model.
+      weights: The weights, as for its `set_head`.
     """
 
-    hidden: str
-    output: str | None
+    options: dict[str, Any]
     weights: list[np.ndarray]
 
 
@@ -43,7 +41,7 @@ class Published(NamedTuple):
     Args:
       architecture: That of `TextRanker`.
       length: The most tokens of a text, or of a pair; None if it is not said.
-      head: The head of a cross-encoder; None for a checkpoint of vectors.
+      head: The head of a cross-encoder, or the layer after the pooling; None without one.
     """
 
     architecture: str
@@ -67,11 +65,21 @@ def read(folder: Path) -> Published | None:
     if (folder / "artifact.metadata").exists():
         raise ValueError(f"{folder / 'artifact.metadata'}: the linear layer and the markers of ColBERT are not read")
     modules = _json(folder / "modules.json") or []
-    for module in modules:
-        name = module["type"].rpartition(".")[2]
-        if name not in ("Transformer", "Pooling", "Normalize"):
-            raise ValueError(f"{folder / 'modules.json'}: modules must be an encoder and its pooling, got {name!r}")
-    return Published("single", length, None) if modules or (folder / "1_Pooling").exists() else None
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    if kinds not in _MODULES and modules:
+        expected = "an encoder, its pooling, at most one dense layer, and the normalization"
+        raise ValueError(f"{folder / 'modules.json'}: modules must be {expected}, got {', '.join(kinds)}")
+    dense = [_dense(folder / module["path"]) for module, kind in zip(modules, kinds, strict=True) if kind == "Dense"]
+    is_known = bool(modules) or (folder / "1_Pooling").exists()
+    return Published("single", length, dense[0] if dense else None) if is_known else None
+
+
+def _dense(folder: Path) -> Head:
+    config = _json(folder / "config.json")
+    name = config["activation_function"].rpartition(".")[2].lower().replace("identity", "linear")
+    bias = [np.zeros(config["out_features"], np.float32)]
+    kernel, *given = tensors(folder, ["linear.weight", *(["linear.bias"] if config.get("bias", True) else [])])
+    return Head({"dense": [config["out_features"], name]}, [kernel.T, *(given or bias)])
 
 
 def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
@@ -89,7 +97,8 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
         "activation_fn", "Identity"
     )
     function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
-    return Head(activation, _OUTPUTS[function], [kernel.T, bias, scores[0], offset[0]])
+    options = {"hidden": activation, "output": _OUTPUTS[function]}
+    return Head(options, [kernel.T, bias, scores[0], offset[0]])
 
 
 def _json(path: Path) -> Any:

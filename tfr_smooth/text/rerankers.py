@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled
 from tfr_smooth.text.encoder import Encoder
 
-_HIDDEN = ("tanh", "relu", "gelu")
+_HIDDEN = ("tanh", "relu", "gelu", "linear")
 
 
 class Reranker(tf.keras.Model):
@@ -180,7 +180,7 @@ class CrossEncoder(Reranker):
 
     Args:
       encoder: The encoder.
-      hidden: The activation f of a hidden layer, "tanh", "relu" or "gelu". None: no hidden layer.
+      hidden: The activation f of a hidden layer, "tanh", "relu", "gelu" or "linear". None: no hidden layer.
       output: "sigmoid" for probabilities in place of scores, except in training. None for scores.
       **kwargs: Arguments of `Reranker`.
 
@@ -286,6 +286,7 @@ class LateInteraction(Reranker):
 
     def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(encoder, **kwargs)
+        self.width = encoder.width  # of the vectors
         start = tf.keras.initializers.Constant(self._scale / self.head_rate)
         self.scale = self.add_weight(name="head_scale", shape=(), initializer=start)
         self.built = True
@@ -351,10 +352,12 @@ class SingleVector(LateInteraction):
     and initialized to 20). In training, the documents of the other queries of the batch are further documents with
     label 0 (in-batch negatives; Karpukhin et al., "Dense Passage Retrieval", EMNLP 2020, Section 3.2), except those
     with the tokens of a document of the query. Input and scores are those of `LateInteraction`, as if each text had one
-    token. Beside the encoder's, a step takes O(batch^2 * list * (width + list * tokens)) time.
+    token. Beside the encoder's, a step takes O(batch^2 * list * (width + list * tokens)) time. With a layer after the
+    pooling, as some published encoders have, $f(W v + c)$ takes the place of v.
 
     Args:
       encoder: The encoder.
+      dense: The width of a layer after the pooling and its activation f, such as [256, "tanh"]. None: no layer.
       **kwargs: Arguments of `Reranker`. `micro_batches` > 1 leaves the documents of other parts out.
 
     Example:
@@ -371,6 +374,24 @@ class SingleVector(LateInteraction):
 
     _scale = 20.0  # not tuned: the default of the losses of sentence-transformers
 
+    def __init__(self, encoder: Encoder, *, dense: Sequence[Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(encoder, **kwargs)
+        self.dense: list[Any] | None = None
+        if dense is not None:
+            self.dense = [_arguments.integer("dense", dense[0], least=1), _arguments.choice("dense", dense[1], _HIDDEN)]
+            self.width = self.dense[0]
+            shapes = {"dense_kernel": (encoder.width, self.width), "dense_bias": (self.width,)}
+            self._dense = [self.add_weight(name=name, shape=shape) for name, shape in shapes.items()]
+
+    def set_head(self, weights: Sequence[Any]) -> None:
+        """Sets the kernel and the bias of the layer after the pooling, [encoder's width, width] and [width]."""
+        for variable, value in zip(self._dense, weights, strict=True):
+            variable.assign(value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "dense": self.dense}
+
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the vectors of texts.
 
@@ -383,7 +404,12 @@ class SingleVector(LateInteraction):
           Vectors of length 1, and 0 for padding, float32 [..., 1, width].
         """
         hidden, _ = self.encode(ids, frozen, training)
-        return self.encoder.pool(hidden, ids)[..., tf.newaxis, :]
+        vectors = self.encoder.pool(hidden, ids)
+        if self.dense is not None:
+            kernel, bias = (tf.cast(each, tf.float32) for each in self._dense)
+            vectors = getattr(tf.keras.activations, self.dense[1])(tf.einsum("...v,vw->...w", vectors, kernel) + bias)
+            vectors *= tf.cast(self.encoder.mask(ids)[..., :1], tf.float32)  # padding stays 0
+        return tf.math.l2_normalize(vectors, axis=-1)[..., tf.newaxis, :]
 
     def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the scores and labels of all documents of the batch for each query.
@@ -398,7 +424,7 @@ class SingleVector(LateInteraction):
         batch, size = tf.unstack(tf.shape(labels))
         queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), True)
         documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), True)
-        every = tf.repeat(tf.reshape(documents, [1, batch * size, 1, self.encoder.width]), batch, axis=0)
+        every = tf.repeat(tf.reshape(documents, [1, batch * size, 1, self.width]), batch, axis=0)
         ids = tf.reshape(inputs["document_ids"], [batch * size, tf.shape(inputs["document_ids"])[-1]])
         is_same = tf.reshape(tf.reduce_all(ids[:, tf.newaxis] == ids, axis=-1), [batch, size, batch * size])
         is_padding = tf.reshape(labels, [-1]) < 0.0

@@ -281,13 +281,14 @@ class TextRanker(Estimator):
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
         options: dict[str, Any] = {"head_rate": p["head_learning_rate"] / p["learning_rate"]}
-        found = published.read(folder_of(p["encoder"])) if model_class is CrossEncoder else None
-        head = None if found is None else found.head
+        found = published.read(folder_of(p["encoder"])) if p["architecture"] != "late" else None
+        head = found.head if found is not None and found.architecture == p["architecture"] else None
         if head is not None:
-            options = {"head_rate": 1.0, "hidden": head.hidden, "output": head.output}  # none of it is new
-        model = model_class(encoder, micro_batches=p["micro_batches"], **options)
+            options |= head.options
+            if model_class is CrossEncoder:
+                options["head_rate"] = 1.0  # none of it is new
+        model: Any = model_class(encoder, micro_batches=p["micro_batches"], **options)
         if head is not None:
-            assert isinstance(model, CrossEncoder)
             model.set_head(head.weights)
         if init_model is not None:
             model.set_weights(init_model._fitted().get_weights())

@@ -178,7 +178,7 @@ class LateInputs(_Inputs):
         """Returns the vectors of the different queries or documents, float32 [texts, tokens, width]; 1 for a token."""
         ids = self.ids[name]
         tokens = 1 if isinstance(model, SingleVector) else ids.shape[1]
-        vectors = np.zeros((len(ids), tokens, model.encoder.width), np.float32)
+        vectors = np.zeros((len(ids), tokens, model.width), np.float32)
         for rows in self._by_length(ids):
             some = model.in_graph("vectors", *self.rows(name, rows).values()).numpy()
             vectors[rows, : some.shape[1]] = some
