@@ -12,6 +12,7 @@ import tensorflow as tf
 from safetensors import numpy as safetensors
 
 from tfr_smooth import serving, text
+from tfr_smooth.text import published
 
 # Written by benchmarks/published.py, with the package transformers 5.
 FOLDER = pathlib.Path(__file__).parent / "published"
@@ -150,6 +151,12 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
     (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.CNN", "path": "0"}]))
     with pytest.raises(ValueError, match="modules.json: modules must be an encoder, its pooling, .*, got CNN"):
         text.TextRanker.from_pretrained(folder)
+
+
+def test_a_length_without_limit_is_512(tmp_path):
+    folder = changed(tmp_path, "roberta")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 10**30}))
+    assert published.read(folder).length == 512
 
 
 @pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])

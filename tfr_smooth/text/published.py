@@ -20,6 +20,7 @@ _HEADS = {
     **dict.fromkeys(("Roberta", "XLMRoberta"), ("classifier.dense", "tanh", "classifier.out_proj")),
 }
 _MODULES = [["Transformer", "Pooling", *dense, *last] for dense in ([], ["Dense"]) for last in ([], ["Normalize"])]
+_LONGEST = 512  # tokens; arrays have so many for each text, also if it is short
 _OUTPUTS = {"Identity": None, "Sigmoid": "sigmoid"}
 
 
@@ -59,7 +60,7 @@ def read(folder: Path) -> Published | None:
     kind = str((config.get("architectures") or [""])[0])
     length = _json(folder / "sentence_bert_config.json").get("max_seq_length")
     length = length or _json(folder / "tokenizer_config.json").get("model_max_length")
-    length = None if length is None or length > 2**20 else int(length)  # unlimited is a huge number
+    length = None if length is None else min(int(length), _LONGEST)  # unlimited is a huge number
     if kind.endswith(_PAIRS):
         return Published("cross", length, _head(folder, config, kind.removesuffix(_PAIRS)))
     if (folder / "artifact.metadata").exists():

@@ -171,7 +171,8 @@ class TextRanker(Estimator):
           text: As for `fit`.
           label: As for `fit`.
           query_id: As for `fit`.
-          **params: Further arguments. Those that say how many tokens a text has are by default the checkpoint's.
+          **params: Further arguments. Those that say how many tokens a text has are by default the checkpoint's, at most
+            512.
 
         Returns:
           The ranker.
