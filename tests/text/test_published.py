@@ -153,10 +153,21 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
         text.TextRanker.from_pretrained(folder)
 
 
-def test_a_length_without_limit_is_512(tmp_path):
-    folder = changed(tmp_path, "roberta")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 10**30}))
-    assert published.read(folder).length == 512
+@pytest.mark.parametrize(
+    ("family", "values", "tokenizer", "expected"),
+    [
+        ("bert", {"max_position_embeddings": 8192}, 10**30, 512),
+        ("bert", {}, None, 42),
+        ("roberta", {}, None, 40),  # two places have other uses
+        ("roberta", {}, 30, 30),
+    ],
+)
+def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(family, values, tokenizer, expected, tmp_path):
+    folder = changed(tmp_path, family, **values)
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({} if tokenizer is None else {"model_max_length": tokenizer})
+    )
+    assert published.read(folder).length == expected
 
 
 @pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])

@@ -41,12 +41,12 @@ class Published(NamedTuple):
 
     Args:
       architecture: That of `TextRanker`.
-      length: The most tokens of a text, or of a pair; None if it is not said.
+      length: The most tokens of a text, or of a pair.
       head: The head of a cross-encoder, or the layer after the pooling; None without one.
     """
 
     architecture: str
-    length: int | None
+    length: int
     head: Head | None
 
 
@@ -60,7 +60,8 @@ def read(folder: Path) -> Published | None:
     kind = str((config.get("architectures") or [""])[0])
     length = _json(folder / "sentence_bert_config.json").get("max_seq_length")
     length = length or _json(folder / "tokenizer_config.json").get("model_max_length")
-    length = None if length is None else min(int(length), _LONGEST)  # unlimited is a huge number
+    places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
+    length = int(min(length or _LONGEST, places, _LONGEST))
     if kind.endswith(_PAIRS):
         return Published("cross", length, _head(folder, config, kind.removesuffix(_PAIRS)))
     if (folder / "artifact.metadata").exists():

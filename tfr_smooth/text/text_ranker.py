@@ -171,8 +171,7 @@ class TextRanker(Estimator):
           text: As for `fit`.
           label: As for `fit`.
           query_id: As for `fit`.
-          **params: Further arguments. Those that say how many tokens a text has are by default the checkpoint's, at most
-            512.
+          **params: Further arguments. The numbers of tokens are by default the checkpoint's, at most 512.
 
         Returns:
           The ranker.
@@ -185,8 +184,8 @@ class TextRanker(Estimator):
             expected = "a cross-encoder with one label or a model of sentence-transformers"
             raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
         sizes = ("length",) if found.architecture == "cross" else ("length", "query_length")
-        defaults: dict[str, Any] = {} if found.length is None else dict.fromkeys(sizes, found.length)
-        ranker = cls(**{"encoder": checkpoint, "architecture": found.architecture, **defaults, **params})
+        defaults: dict[str, Any] = {"encoder": checkpoint, "architecture": found.architecture}
+        ranker = cls(**defaults | dict.fromkeys(sizes, found.length) | params)
         with _seeded(ranker._params["seed"]):
             ranker.model_ = ranker._make_model(None)
         ranker.columns_ = {"query": query, "text": text, "label": label, "query_id": query_id}
