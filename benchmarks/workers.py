@@ -3,7 +3,7 @@
     python benchmarks/workers.py --engine=spark --rows=1000000
 
 The table has queries of 20 documents with 12 numbers, 3 categories and an id of 10,000 values. `Ranker` and LightGBM
-are trained on its first 2,000 queries. The second of two runs counts: the first one starts processes and loads models.
+are trained on its first 2,000 queries. The faster of two runs counts: the first one starts processes and loads models.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 
+import tfr_smooth
+from tests.ranker.test_ranker import FRAME, SMALL
 from tfr_smooth import losses, models, serving
 
 
@@ -30,6 +32,18 @@ def example(**values):
 def example_list(documents, **context):
     """A serialized ExampleListWithContext."""
     return ExampleListWithContext(context=example(**context), examples=documents).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    """A ranker of columns of every kind."""
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+
+
+@pytest.fixture(scope="module")
+def path(ranker, tmp_path_factory):
+    """The directory of a version of its export."""
+    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import tfr_smooth
-from tests.ranker.test_ranker import FRAME, NEW, SMALL
+from tests.ranker.test_ranker import NEW
 from tests.recommendation.groups import likes
 from tests.serving.test_workers import CLOSE
 from tfr_smooth import recommendation, serving
@@ -103,16 +102,6 @@ def engine(request):
     found = request.param()
     with found.started():
         yield found
-
-
-@pytest.fixture(scope="module")
-def ranker():
-    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
-
-
-@pytest.fixture(scope="module")
-def path(ranker, tmp_path_factory):
-    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
 
 
 TABLE = NEW.assign(place=np.arange(len(NEW)))  # names the rows, as engines have no order

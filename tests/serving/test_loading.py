@@ -24,16 +24,6 @@ COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age
 
 
 @pytest.fixture(scope="module")
-def ranker():
-    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
-
-
-@pytest.fixture(scope="module")
-def path(ranker, tmp_path_factory):
-    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
-
-
-@pytest.fixture(scope="module")
 def loaded(path):
     return serving.load(path)
 

@@ -20,16 +20,6 @@ from tfr_smooth.serving import loading
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
 
-@pytest.fixture(scope="module")
-def ranker():
-    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
-
-
-@pytest.fixture(scope="module")
-def path(ranker, tmp_path_factory):
-    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
-
-
 def parts_of(table, count, seed):
     """Parts of whole queries, their rows in random order."""
     order = np.random.default_rng(seed).permutation(len(table))

@@ -159,6 +159,12 @@ class Reranker(tf.keras.Model):
         return same
 
 
+def _layer(vectors: tf.Tensor, kernel: Any, bias: Any, *, activation: str) -> tf.Tensor:
+    """Returns the output of a dense layer, in float32."""
+    kernel, bias = (tf.cast(each, tf.float32) for each in (kernel, bias))
+    return getattr(tf.keras.activations, activation)(tf.einsum("...v,vw->...w", vectors, kernel) + bias)
+
+
 def any_size(array: Any) -> tf.TensorSpec:
     """Returns the spec of an input of which all sizes may change, except the width of hidden states."""
     width = array.shape[-1] if array.ndim > 2 and np.issubdtype(array.dtype, np.floating) else None
@@ -223,14 +229,10 @@ class CrossEncoder(Reranker):
           Scores, float32 [batch, list].
         """
         hidden, mask = self.encode(inputs["pair_ids"], inputs.get("pair_hidden"), training)
-        real, first = (
-            tf.cast(mask[..., :1], tf.float32),
-            hidden[..., 0, :],
-        )  # whether a passage has tokens, and its vector
+        real = tf.cast(mask[..., :1], tf.float32)  # [batch, list, passages, 1]: whether the passage has tokens
+        first = hidden[..., 0, :]
         if self.hidden is not None:
-            matrix, offset = (tf.cast(each, tf.float32) for each in (self.hidden_kernel, self.hidden_bias))
-            function = getattr(tf.keras.activations, self.hidden)
-            first = function(tf.einsum("...v,vw->...w", first, matrix) + offset)
+            first = _layer(first, self.hidden_kernel, self.hidden_bias, activation=self.hidden)
         mean = tf.math.divide_no_nan(tf.reduce_sum(first * real, axis=2), tf.reduce_sum(real, axis=2))
         kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
         scores = tf.linalg.matvec(self.dropout(mean, training=training), tf.cast(kernel, tf.float32))
@@ -406,8 +408,7 @@ class SingleVector(LateInteraction):
         hidden, _ = self.encode(ids, frozen, training)
         vectors = self.encoder.pool(hidden, ids)
         if self.dense is not None:
-            kernel, bias = (tf.cast(each, tf.float32) for each in self._dense)
-            vectors = getattr(tf.keras.activations, self.dense[1])(tf.einsum("...v,vw->...w", vectors, kernel) + bias)
+            vectors = _layer(vectors, *self._dense, activation=self.dense[1])
             vectors *= tf.cast(self.encoder.mask(ids)[..., :1], tf.float32)  # padding stays 0
         return tf.math.l2_normalize(vectors, axis=-1)[..., tf.newaxis, :]
 
