@@ -26,6 +26,7 @@ SCRIPTS = {
     "rankers": "--queries=40 --documents=10 --features=8 --epochs=2",
     "reading": "--rows=1000 --runs=1",
     "relaxations": QUICK + "--shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
+    "sampled_rankings": "--threads=1 --shapes=2x4 --samples=2 --draws=3",
     "scaling": ONE_THREAD,
     "serving": QUICK + "--queries=4 --documents=8 --clients=2",
     "calibration": "--seeds=1 --hidden=4 --epochs=2 --data={folds}",

@@ -70,10 +70,14 @@ def smoothi_ndcg(labels, scores, alpha=1.0, delta=0.1, topn=None):
     return dcg(found) / ideal, upstream @ slopes
 
 
+def sorted_order(scores):
+    """Returns the documents by decreasing score; ties by decreasing position."""
+    return np.array(sorted(range(len(scores)), key=lambda j: (-scores[j], -j)))
+
+
 def sorted_labels(labels, scores):
-    """Returns the labels by decreasing score; ties by decreasing position."""
-    order = sorted(range(len(scores)), key=lambda j: (-scores[j], -j))
-    return np.asarray(labels, np.float64)[order]
+    """Returns the labels in this order."""
+    return np.asarray(labels, np.float64)[sorted_order(scores)]
 
 
 def exact_ndcg(labels, scores, topn=None, gain="exponential"):
@@ -582,6 +586,34 @@ def gumbel_approx_ndcg(labels, scores, **arguments):
     )
 
 
+def pl_rank_ndcg(labels, scores, sample_size=32, temperature=1.0, seed=None, **arguments):
+    samples = np.asarray(scores) / temperature + repeatable_noise(labels, sample_size)
+    return np.mean([1.0 - exact_metric("ndcg", labels, sample, **arguments) for sample in samples])
+
+
+def pl_rank_ndcg_gradient(labels, scores, sample_size=32, temperature=1.0, seed=None, topn=None, **arguments):
+    """The negative PL-Rank-2 of each sample."""
+    scores, gain = np.asarray(scores) / temperature, arguments.get("gain", "exponential")
+    weights = discount_at(arguments.get("discount", "log2"), np.arange(len(labels)), len(labels))[:topn]
+    gains = gain_of(np.asarray(labels, np.float64), gain)
+    gains = gains / (np.sort(gains)[::-1][:topn] @ weights)
+    orders = (sorted_order(sample) for sample in scores + repeatable_noise(labels, sample_size))
+    return -np.mean([pl_rank_2(order, scores, weights, gains) for order in orders], axis=0) / temperature
+
+
+def pl_rank_2(order, scores, weights, gains):
+    """Oosterhuis 2021, PL-Rank-2 of one ranking: what follows a document, and what is expected where it is placed."""
+    rewards = np.append(weights * gains[order[: len(weights)]], np.zeros(len(order) - len(weights)))
+    weights = np.append(weights, np.zeros(len(order) - len(weights)))
+    slopes = np.zeros(len(order))
+    for rank, document in enumerate(order):
+        slopes[document] = rewards[rank + 1 :].sum()
+        for k in range(rank + 1):
+            chance = np.exp(scores[document] - np.logaddexp.reduce(scores[order[k:]]))
+            slopes[document] += chance * (weights[k] * gains[document] - rewards[k:].sum())
+    return slopes
+
+
 def yeti_logistic(labels, scores, lambda_weight=None, **arguments):
     weight = lambda_weight or losses.YetiDCGLambdaWeight()
     return over_samples(pairwise_logistic, labels, scores, lambda_weight=weight, **arguments)
@@ -663,6 +695,7 @@ BASELINES = {
     "unique_softmax": unique_softmax,
     "coupled_rankdistil": coupled_rankdistil,
     "gumbel_approx_ndcg": gumbel_approx_ndcg,
+    "pl_rank_ndcg": pl_rank_ndcg,
     "pairwise_logistic": pairwise_logistic,
     "pairwise_mse": pairwise_mse,
     "pairwise_soft_zero_one": pairwise_soft_zero_one,

@@ -243,7 +243,7 @@ def test_the_table_contains_every_public_loss():
     public = {
         value for value in vars(losses).values() if isinstance(value, type) and issubclass(value, losses.RankingLoss)
     }
-    of_parts = {losses.GumbelLoss, losses.WeightedSumLoss, losses.MultiObjectiveLoss}
+    of_parts = {losses.GumbelLoss, losses.PLRankLoss, losses.WeightedSumLoss, losses.MultiObjectiveLoss}
     assert public - of_parts == {losses.RankingLoss, losses.MeasureLoss, *losses.LOSSES.values()}
     assert {*losses.NAMES, *MULTI_SCORE} == {*COMBINATIONS, *losses.LOSSES}
 

@@ -29,6 +29,8 @@ from tfr_smooth.losses.pairwise import PairwiseLogisticLoss as PairwiseLogisticL
 from tfr_smooth.losses.pairwise import PairwiseMSELoss as PairwiseMSELoss
 from tfr_smooth.losses.pairwise import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
 from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
+from tfr_smooth.losses.pl_rank import PLRankLoss
+from tfr_smooth.losses.pl_rank import PLRankNDCGLoss as PLRankNDCGLoss
 from tfr_smooth.losses.pointwise import MeanSquaredLoss as MeanSquaredLoss
 from tfr_smooth.losses.pointwise import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.pointwise import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
@@ -65,6 +67,7 @@ __all__ = [
     "MultiObjectiveLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
+    "PLRankLoss",
     "PrecisionLambdaWeight",
     "RankingLoss",
     "RankingLossKey",

@@ -10,7 +10,7 @@ from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 # Far below every log weight, but finite.
-_LOG_OF_NOTHING = -1e300
+LOG_OF_NOTHING = -1e300
 
 
 @LOSSES.register("list_mle")
@@ -103,7 +103,12 @@ def weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGr
     $\sum_{k \ge i} w_k e^{x_i - L_k}$.
     """
     sums = tf.math.cumulative_logsumexp(inputs, axis=1)
-    positive = weights > 0.0
-    logs = tf.where(positive, tf.math.log(tf.where(positive, weights, 1.0)) - sums, _LOG_OF_NOTHING)
-    gradient = tf.exp(inputs + tf.math.cumulative_logsumexp(logs, axis=1, reverse=True))
+    gradient = log_sum_slopes(inputs, sums, weights)
     return tf.reduce_sum(weights * sums, axis=1), lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+def log_sum_slopes(inputs: tf.Tensor, sums: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    r"""Returns $\sum_{k \ge i} w_k e^{x_i - L_k}$, [batch, list], for weights of at least 0."""
+    positive = weights > 0.0
+    logs = tf.where(positive, tf.math.log(tf.where(positive, weights, 1.0)) - sums, LOG_OF_NOTHING)
+    return tf.exp(inputs + tf.math.cumulative_logsumexp(logs, axis=1, reverse=True))
