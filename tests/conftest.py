@@ -17,3 +17,4 @@ def _repeatable_noise(monkeypatch):
     from tfr_smooth.losses import gumbel
 
     monkeypatch.setattr(gumbel, "gumbel_noise", repeatable_noise)
+    monkeypatch.setattr(gumbel, "uniform_noise", lambda *args: 0.5 + 0.5 * repeatable_noise(*args))

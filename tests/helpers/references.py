@@ -461,6 +461,18 @@ def psl(labels, scores, activation="tanh", score_range=10.0, temperature=1.0):
     return (np.asarray(labels) * np.log(powers.sum(axis=1))).sum()
 
 
+def poly1_softmax(labels, scores, epsilon=1.0, temperature=1.0):
+    """Leng et al. 2022: the softmax loss and epsilon times the probability of other documents than the relevant."""
+    chances = softmax(np.asarray(scores, np.float64) / temperature)
+    return softmax_loss(labels, scores, temperature) + epsilon * (1.0 - np.average(chances, weights=labels))
+
+
+def xe_ndcg(labels, scores, temperature=1.0, seed=None):
+    """Bruch 2021: the cross entropy of a softmax and the gains 2^y - gamma, divided by their sum."""
+    gains = 2.0 ** np.asarray(labels) - (0.5 + 0.5 * repeatable_noise(labels, 1)[0])
+    return softmax_loss(gains / gains.sum(), scores, temperature)
+
+
 def calibrated_softmax(labels, scores, virtual_label=0.0, **arguments):
     """Yan et al. 2022, Eq. 8: a softmax loss with a virtual document."""
     return softmax_loss([*labels, virtual_label], [*scores, 0.0], **arguments)
@@ -520,6 +532,15 @@ def pairwise_logistic(labels, scores, **arguments):
 
 def pairwise_hinge(labels, scores, **arguments):
     return weighted_pairs(lambda gap: max(0.0, 1.0 - gap), labels, scores, **arguments)
+
+
+def pairwise_qr(labels, scores, quantile=0.5, squared=False, lambda_weight=None, temperature=1.0):
+    """Rax's definition, divided by N."""
+    scores, n, power = np.asarray(scores, np.float64) / temperature, range(len(labels)), 2 if squared else 1
+    weights = np.ones([len(n), len(n)]) if lambda_weight is None else pair_weights(lambda_weight, labels, scores)
+    gaps = np.subtract.outer(labels, labels) - np.subtract.outer(scores, scores)
+    terms = np.where(gaps > 0.0, quantile, 1.0 - quantile) * np.abs(gaps) ** power
+    return sum(weights[i, j] * terms[i, j] for i in n for j in n if labels[i] > labels[j]) / len(n)
 
 
 def pairwise_soft_zero_one(labels, scores, **arguments):
@@ -696,6 +717,9 @@ BASELINES = {
     "coupled_rankdistil": coupled_rankdistil,
     "gumbel_approx_ndcg": gumbel_approx_ndcg,
     "pl_rank_ndcg": pl_rank_ndcg,
+    "poly1_softmax": poly1_softmax,
+    "xe_ndcg": xe_ndcg,
+    "pairwise_qr": pairwise_qr,
     "pairwise_logistic": pairwise_logistic,
     "pairwise_mse": pairwise_mse,
     "pairwise_soft_zero_one": pairwise_soft_zero_one,

@@ -26,6 +26,7 @@ PAIRS = {
     "pairwise_hinge",
     "pairwise_logistic",
     "pairwise_mse",
+    "pairwise_qr",
     "pairwise_soft_zero_one",
     "rank_net",
     "yeti_logistic",

@@ -1,6 +1,7 @@
 """Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._padded import list_weights
+from tfr_smooth.losses.cross_entropy_ndcg import XENDCGLoss as XENDCGLoss
 from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss
 from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
@@ -27,6 +28,7 @@ from tfr_smooth.losses.multi_score import OrdinalLoss as OrdinalLoss
 from tfr_smooth.losses.pairwise import PairwiseHingeLoss as PairwiseHingeLoss
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss as PairwiseLogisticLoss
 from tfr_smooth.losses.pairwise import PairwiseMSELoss as PairwiseMSELoss
+from tfr_smooth.losses.pairwise import PairwiseQRLoss as PairwiseQRLoss
 from tfr_smooth.losses.pairwise import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
 from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
 from tfr_smooth.losses.pl_rank import PLRankLoss
@@ -44,6 +46,7 @@ from tfr_smooth.losses.smooth import SmoothIPrecisionLoss as SmoothIPrecisionLos
 from tfr_smooth.losses.smooth import SoftNDCGLoss as SoftNDCGLoss
 from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
 from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
+from tfr_smooth.losses.softmax import Poly1SoftmaxLoss as Poly1SoftmaxLoss
 from tfr_smooth.losses.softmax import PSLLoss as PSLLoss
 from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss

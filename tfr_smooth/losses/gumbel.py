@@ -181,7 +181,11 @@ class YetiLogisticLoss(GumbelLoss):
 
 def gumbel_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Tensor:
     """Returns standard Gumbel noise, [batch, samples, list], for a tensor [batch, list], in its type."""
+    return -tf.math.log(-tf.math.log(uniform_noise(like, sample_size, seed)))
+
+
+def uniform_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Tensor:
+    """Returns noise between 0 and 1, not included, as `gumbel_noise` does."""
     batch, length = tf.unstack(tf.shape(like))
     # Not from 0, where the logarithm is infinite.
-    uniform = tf.random.uniform([batch, sample_size, length], 1e-30, 1.0, like.dtype, seed)
-    return -tf.math.log(-tf.math.log(uniform))
+    return tf.random.uniform([batch, sample_size, length], 1e-30, 1.0, like.dtype, seed)

@@ -25,6 +25,7 @@ class PairwiseLoss(RankingLoss):
     """
 
     shift_invariant = True
+    degree = 1  # of the growth of the loss of a pair with the difference of its scores
 
     def __init__(
         self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
@@ -37,14 +38,21 @@ class PairwiseLoss(RankingLoss):
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         r"""Returns the losses of pairs, elementwise, from their $(s_j - s_i) / \tau$ if $y_i > y_j$."""
 
+    def differences(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        """Returns the inputs of `pair_losses`, [batch, list, list]."""
+        del labels
+        return scaled_differences(scores, 1.0 / self.temperature)
+
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         pairs = tf.cast(_padded.preferences(labels, mask), scores.dtype)
         pairs /= _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
-        behind = scaled_differences(scores, 1.0 / self.temperature)
+        behind = self.differences(labels, scores)
         if self.lambda_weight is not None:
             pairs *= self.lambda_weight.pair_weights(labels, scores, mask)
-            behind = _padded.clipped(behind, _largest_loss(tf.reduce_sum(pairs, axis=[1, 2])))
+        if self.lambda_weight is not None or self.degree > 1:
+            largest = _largest_loss(tf.reduce_sum(pairs, axis=[1, 2]))
+            behind = _padded.clipped(behind, tf.pow(largest, 1.0 / self.degree))
         of_documents = tf.reduce_sum(pairs * self.pair_losses(behind), axis=2)
         return tf.reduce_sum(_padded.product(of_documents, weights), axis=1)
 
@@ -221,6 +229,61 @@ class PairwiseMSELoss(PairwiseLoss):
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with fewer than two documents."""
         return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1) > 1
+
+
+@LOSSES.register("pairwise_qr")
+class PairwiseQRLoss(PairwiseLoss):
+    r"""Quantile regression of the differences of labels by those of scores, over the pairs with different labels.
+
+    $$\frac{1}{N} \sum_{i, j: y_i > y_j} w_{ij} \left(q \max(0, d_{ij})^p + (1 - q) \max(0, -d_{ij})^p\right), \qquad
+      d_{ij} = (y_i - y_j) - \frac{s_i - s_j}{\tau}$$
+
+    (Rax's `pairwise_qr_loss`.) N is the number of documents in the list, w is 1 or the `lambda_weight`, and p is 1, or
+    2 if `squared`. A quantile q above 1/2 costs more where scores differ too little. Lists with only one distinct label
+    are excluded. The weight of a document multiplies its pairs with documents of lower labels.
+
+    Args:
+      quantile: q, in [0, 1]; Rax's `tau`.
+      squared: Whether the terms are squared.
+      lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N^2) per list: a few [batch, list, list] tensors.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[0.6, 0.8, 9.0]])
+      >>> print(losses.PairwiseQRLoss(quantile=0.9, reduction="none")(labels, scores).numpy().round(4))
+      [0.54]
+    """
+
+    def __init__(
+        self,
+        *,
+        quantile: float = 0.5,
+        squared: bool = False,
+        lambda_weight: LambdaWeight | None = None,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
+        self.quantile = _arguments.real("quantile", quantile, least=0.0, most=1.0)
+        self.squared = _arguments.boolean("squared", squared)
+        self.degree = 2 if self.squared else 1
+
+    def differences(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        """Returns how far the scores of pairs are behind their labels, [batch, list, list]."""
+        return super().differences(labels, scores) - scaled_differences(labels, 1.0)
+
+    def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of pairs, elementwise."""
+        over, under = (tf.pow(tf.nn.relu(sign * behind), self.degree) for sign in (1.0, -1.0))
+        return self.quantile * over + (1.0 - self.quantile) * under
 
 
 @LOSSES.register("rank_net")

@@ -116,6 +116,48 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
         return tf.reduce_any(mask, axis=1) if self.virtual_label else super().counts(labels, mask)
 
 
+@LOSSES.register("poly1_softmax")
+class Poly1SoftmaxLoss(RankingLoss):
+    r"""Softmax cross entropy with another weight of its first polynomial: $L + \epsilon (1 - \sum_j q_j p_j)$.
+
+    $L = -\sum_j y_j \log p_j$ is the `SoftmaxLoss` with $p = \mathrm{softmax}(s / \tau)$, and $q_j = y_j / \sum_l y_l$.
+    (Leng et al., "PolyLoss: A Polynomial Expansion Perspective of Classification Loss Functions", ICLR 2022; Rax's
+    `poly1_softmax_loss`.) Invariant to a shift of the scores. The loss is at least 0. Lists without a relevant document
+    are excluded. Weights of documents become one weight per list (`list_weights`).
+
+    Args:
+      epsilon: The weight of the polynomial, > 0.
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.Poly1SoftmaxLoss(epsilon=2.0)
+      >>> print(loss(tf.constant([[1.0, 0.0]]), tf.zeros([1, 2])).numpy().round(4))  # log 2 + 2 (1 - 1/2)
+      1.6931
+    """
+
+    shift_invariant = True
+
+    def __init__(self, *, epsilon: float = 1.0, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.epsilon = _arguments.scale("epsilon", epsilon)
+        self.temperature = _arguments.scale("temperature", temperature)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        total = tf.reduce_sum(labels, axis=1)
+        targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
+        others = 1.0 - tf.reduce_sum(targets * tf.nn.softmax(_logits(scores, mask, self.temperature)), axis=1)
+        return total * cross_entropy(targets, scores, mask, self.temperature) + self.epsilon * others
+
+
 @LOSSES.register("list_net")
 class ListNetLoss(RankingLoss):
     r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
