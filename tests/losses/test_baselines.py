@@ -196,6 +196,23 @@ def test_adr_mse_depends_on_the_order_of_the_labels_only():
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 
 
+# ---- Preferences, whose scores are beta times the logarithms of ratios
+
+
+def test_lambda_rank_is_lipo_up_to_a_factor_per_list():
+    """Liu et al. 2024: LiPO-lambda, with gains 2^y - 1 and discounts 1 / log(1 + rank)."""
+    ratios = []
+    for seed in range(3):
+        labels, scores = np.array([2.0, 0.0, 1.0, 3.0]), np.random.RandomState(seed).randn(4)
+        ranks, total = np.argsort(np.argsort(-scores)) + 1, 0.0
+        for i, j in itertools.permutations(range(4), 2):
+            if labels[i] > labels[j]:
+                weight = abs(1.0 / np.log(1.0 + ranks[i]) - 1.0 / np.log(1.0 + ranks[j]))
+                total += (2.0 ** labels[i] - 2.0 ** labels[j]) * weight * np.logaddexp(0.0, scores[j] - scores[i])
+        ratios.append(value_of(losses.LambdaLoss(metric="lambda_rank"), labels, scores) / total)
+    np.testing.assert_allclose(ratios, 1.0 / references.ideal_dcg(labels), rtol=1e-6)
+
+
 # ---- SL@K and PSL
 
 

@@ -210,3 +210,11 @@ def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
     else:
         assert "tf.keras.losses.Reduction" in found["sum_over_batch_size"]
     assert found["sum"] == found["none"] == "right"
+
+
+def test_an_own_model_takes_every_metric_by_get():
+    names = [name for name in metrics.NAMES if name in metrics.METRICS]
+    model = tf.keras.Sequential([tf.keras.Input((4, 2)), tf.keras.layers.Dense(1), tf.keras.layers.Reshape((4,))])
+    model.compile("sgd", losses.ListNetLoss(), metrics=[metrics.get(name) for name in names])
+    found = model.evaluate(np.ones((2, 4, 2)), np.float32([[1, 0, 2, 0]] * 2), return_dict=True, verbose=0)
+    assert {metrics.get(name).name for name in names} <= set(found)

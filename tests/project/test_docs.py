@@ -13,7 +13,7 @@ from tfr_smooth import _keras, losses, metrics
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 # Their snippets print values and train nothing.
-QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md"}
+QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md", "docs/losses/preferences.md"}
 QUICK |= {page for page in PAGES if page.startswith("docs/relaxations/")} - {"docs/relaxations/your_own.md"}
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
