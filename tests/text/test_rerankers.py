@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests import helpers
 from tests.text.conftest import all_architectures, few_families, inputs_of, make
 from tfr_smooth import losses, text
-from tfr_smooth.text import text_lists
+from tfr_smooth.text import rerankers, text_lists
 
 MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder, "single": text.SingleVector}
 COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
@@ -62,6 +62,23 @@ def test_the_documents_of_other_queries_are_negatives_unless_they_are_the_same_t
     np.testing.assert_allclose(scores[0, 5], alone[0, 0], atol=1e-4)
 
 
+@pytest.mark.parametrize(("training", "encoded"), [(True, [(1, 2), (1, 3), (2, 6)]), (False, [(4, 6)])])
+def test_only_texts_are_encoded_and_in_training_in_groups_of_like_lengths(monkeypatch, training, encoded):
+    ids = np.zeros([2, 3, 8], np.int32)  # two documents are padding
+    for place, length in (((0, 0), 6), ((0, 1), 2), ((1, 0), 3), ((1, 1), 5)):
+        ids[place][:length] = np.random.default_rng(length).integers(5, 12, length)
+    model, shapes = without_dropout(), []
+    whole = model.encoder(ids.reshape(6, 8)).numpy().reshape(2, 3, 8, -1)
+    monkeypatch.setattr(rerankers, "_groups", lambda: 3)
+    call = model.encoder.call
+    monkeypatch.setattr(
+        model.encoder, "call", lambda *args, **kwargs: [shapes.append((*args[0].shape,)), call(*args, **kwargs)][1]
+    )
+    hidden, mask = model.encode(tf.constant(ids), training=training)
+    np.testing.assert_allclose(hidden.numpy()[mask], whole[ids != 0], atol=1e-5)
+    assert shapes == encoded and hidden.shape == whole.shape
+
+
 def test_a_cross_encoder_scores_the_mean_over_passages():
     model = text.CrossEncoder(make(), head_rate=10.0)
     pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [0] * 5]]])
@@ -97,7 +114,7 @@ def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(table, micro_ba
     assert found == pytest.approx(loss, rel=1e-5)
     expected = losses.ListNetLoss()(labels, without_dropout()(features))
     assert loss == pytest.approx(float(expected), rel=1e-5)
-    helpers.assert_same(weights, in_parts, rtol=1e-7, atol=1e-5)
+    helpers.assert_same(weights, in_parts, rtol=2e-5, atol=1e-5)
 
 
 @pytest.mark.slow
