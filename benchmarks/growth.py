@@ -46,6 +46,8 @@ STATED = {
     "softsort_ndcg": "N log N + K N",
     "fastsort_ndcg": "N log N + T N",
     "sinkhorn_ndcg": "T N^2",
+    "lapsum_ndcg": "N log N",
+    "sortingnetwork_ndcg": "N log(N)^2",
     "list_ap": "M N with M bins",
     "list_net": "N",
     "list_mle": "N log N",

@@ -43,7 +43,7 @@ class Relaxation:
       argument: Name of its temperature.
       soft: The soft end of the range of the temperature.
       sharp: The sharp end.
-      searched: The least and the largest value that the papers search.
+      searched: The least and the largest value that the papers search, if they search.
       loss: The first word of the names of its losses.
       shown: Four values in the plot of indicators; without them, the plot shows positions.
       unit: The unit of the temperature.
@@ -54,7 +54,7 @@ class Relaxation:
     argument: str
     soft: float
     sharp: float
-    searched: tuple[float, float]
+    searched: tuple[float, float] | None
     loss: str
     shown: tuple[float, ...] = ()
     unit: str = "in units of the scores"
@@ -75,13 +75,14 @@ class Relaxation:
     @property
     def look(self) -> dict[str, Any]:
         place = list(RELAXATIONS).index(self.title.lower())  # the same color in all plots
-        return {"color": (*COLORS, text_color())[place], "marker": "osD^vPX"[place]}
+        return {"color": (*COLORS, text_color(), GRAY, _BROWN)[place], "marker": "osD^vPX*h"[place]}
 
     @property
     def default(self) -> float:
         return getattr(self.ranking(), self.argument)
 
 
+_BROWN = "#8C6D31"
 INVERSE = "per unit of score"
 REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
 TEMPERATURES = {"searched": (0.1, 100.0), "shown": (10.0, 1.0, 0.1, 0.01)}
@@ -99,6 +100,10 @@ RELAXATIONS = {
         ),
         Relaxation(
             rankings.Sinkhorn, "epsilon", 10.0, 1e-5, (0.01, 10.0), "sinkhorn", (1.0, 0.1, 0.01, 1e-3), "no unit"
+        ),
+        Relaxation(rankings.LapSum, "alpha", 100.0, 1e-3, None, "lapsum"),
+        Relaxation(
+            rankings.SortingNetwork, "steepness", 0.1, 1e4, None, "sortingnetwork", (1.0, 10.0, 100.0, 1e3), INVERSE
         ),
     )
 }
@@ -296,7 +301,8 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     for axes in (upper, lower):
         axes.set_yscale("log")
         shade = {"color": GRAY, "alpha": 0.15, "linewidth": 0, "zorder": 0}
-        axes.axvspan(*relaxation.searched, **shade, label="searched in the papers")
+        if relaxation.searched:
+            axes.axvspan(*relaxation.searched, **shade, label="searched in the papers")
         mark_default(axes, relaxation)
     temperature_axis(lower, relaxation)
     # Below the panels, where it covers no curve.

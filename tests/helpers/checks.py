@@ -451,8 +451,8 @@ def check_invalid_arguments(subject: Subject) -> None:
                 message = rf"`{name}` must be .*, got {re.escape(repr(bad))}"
                 with pytest.raises(ValueError, match=message):
                     subject.make(**{name: bad})
-    with pytest.raises(TypeError, match="steepness"):
-        subject.make(steepness=1.0)
+    with pytest.raises(TypeError, match="slope"):
+        subject.make(slope=1.0)
     with pytest.raises(TypeError, match="positional"):
         subject.make(1.0)
 

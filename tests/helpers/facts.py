@@ -65,7 +65,7 @@ RELAXATIONS: dict[str, Relaxation] = {
     ),
     "neuralsort": Relaxation(
         sharp={"temperature": 1e-3},
-        searched={"temperature": _POWERS},
+        searched={"temperature": _POWERS, "sinkhorn_steps": (0, 50)},
         sharp_error=0.0,
         not_monotone=_EVERY_MEASURE_BY_INDICATORS,
     ),
@@ -84,6 +84,20 @@ RELAXATIONS: dict[str, Relaxation] = {
         sharp={"epsilon": 1e-4, "beta": 1e3},
         searched={"epsilon": _STRENGTHS},
         converged={"threshold": 1e-12},
+    ),
+    "lapsum": Relaxation(
+        sharp={"alpha": 1e-3, "beta": 1e3},
+        searched={"alpha": (0.1, 1.0)},
+        sharp_error=0.0,
+    ),
+    "sortingnetwork": Relaxation(
+        sharp={"steepness": 1e7},
+        searched={
+            "steepness": (1.0, 10.0, 100.0),
+            "network": ("bitonic", "odd_even"),
+            "distribution": ("cauchy", "logistic"),
+        },
+        not_monotone=tuple(name for name in _EVERY_MEASURE_BY_INDICATORS if name != "err"),
     ),
 }
 

@@ -255,11 +255,14 @@ def softrank_indicators(scores, sigma=1.0, distribution="binomial", sinkhorn_ste
     return matrix.T
 
 
-def neuralsort_indicators(scores, temperature=1.0):
-    """Eq. 5 of arXiv:1903.08850."""
+def neuralsort_indicators(scores, temperature=1.0, sinkhorn_steps=0):
+    """Eq. 5 of arXiv:1903.08850; scaled columns, then rows, as in Section 3 of arXiv:2102.07831, in log space."""
     n = len(scores)
     sums = np.abs(scores[:, None] - scores).sum(axis=1)
-    return np.array([softmax(((n + 1 - 2 * r) * scores - sums) / temperature) for r in range(1, n + 1)])
+    logits = np.array([((n + 1 - 2 * r) * scores - sums) / temperature for r in range(1, n + 1)])
+    for axis in (1, *(0, 1) * sinkhorn_steps):
+        logits = logits - np.logaddexp.reduce(logits, axis=axis, keepdims=True)
+    return np.exp(logits)
 
 
 def softsort_indicators(scores, temperature=1.0, power=1.0):
@@ -304,6 +307,58 @@ def sinkhorn_transport(scores, epsilon=0.1, steps=20000):
 
 def sinkhorn_positions(scores, epsilon=0.1):
     return sinkhorn_transport(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
+
+
+def laplace(x):
+    """The distribution function of the Laplace distribution."""
+    return np.where(x <= 0.0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def lapsum_positions(scores, alpha=0.1):
+    """n minus the ranks of arXiv:2503.06242, which ascend from 0: sums of Laplace distribution functions."""
+    n = range(len(scores))
+    return np.array([1.0 + sum(laplace((scores[i] - scores[j]) / alpha) for i in n if i != j) for j in n])
+
+
+def swaps(wires, network):
+    """Yields the pairs of each layer, of which the first wire takes the higher value (bitonic: Batcher 1968)."""
+    if network == "odd_even":
+        for layer in range(wires):
+            yield [(i, i + 1) for i in range(layer % 2, wires - 1, 2)]
+        return
+    size = 2
+    while size <= wires:
+        distance = size // 2
+        while distance:
+            upper = [i for i in range(wires) if not i & distance]
+            yield [(i, i + distance) if not i & size else (i + distance, i) for i in upper]
+            distance //= 2
+        size *= 2
+
+
+def sorting_network_indicators(scores, steepness=10.0, network="bitonic", distribution="cauchy"):
+    """The relaxed permutation of arXiv:2105.04019, Eq. 2 and 3, from the documents in descending order.
+
+    A bitonic network has a power of two of wires, those without a document at minus infinity.
+    """
+    n, order = len(scores), np.argsort(-scores, kind="stable")
+    wires = 2 ** math.ceil(math.log2(n)) if network == "bitonic" else n
+    x, matrix = np.full(wires, -np.inf), np.zeros((wires, n))
+    x[:n] = scores[order]
+    for wire, document in enumerate(order):
+        tied = scores == scores[document]
+        matrix[wire, tied] = 1.0 / tied.sum()
+    keeps = {"cauchy": lambda d: math.atan(d) / math.pi + 0.5, "logistic": sigmoid}[distribution]
+    for pairs in swaps(wires, network):
+        for a, b in pairs:
+            if np.isinf(x[a]) or np.isinf(x[b]):  # a hard swap
+                hard = [b, a] if x[b] > x[a] else [a, b]
+                x[[a, b]], matrix[[a, b]] = x[hard], matrix[hard]
+                continue
+            share = keeps(steepness * (x[a] - x[b]))
+            swap = np.array([[share, 1.0 - share], [1.0 - share, share]])
+            x[[a, b]], matrix[[a, b]] = swap @ x[[a, b]], swap @ matrix[[a, b]]
+    return matrix[:n]
 
 
 # ---- Metrics computed from a ranking.
@@ -384,13 +439,15 @@ def expected_ndcg(indicators, labels, topn=None, gain="exponential", discount="l
 INDICATORS = {
     "smoothi": (smoothi_indicators, ("alpha", "delta", "shift")),
     "soft": (softrank_indicators, ("sigma", "distribution", "sinkhorn_steps")),
-    "neuralsort": (neuralsort_indicators, ("temperature",)),
+    "neuralsort": (neuralsort_indicators, ("temperature", "sinkhorn_steps")),
     "softsort": (softsort_indicators, ("temperature", "power")),
+    "sortingnetwork": (sorting_network_indicators, ("steepness", "network", "distribution")),
 }
 POSITIONS = {
     "approx": (approx_positions, ("alpha",)),
     "fastsort": (fastsort_positions, ("regularization_strength", "regularization")),
     "sinkhorn": (sinkhorn_positions, ("epsilon",)),
+    "lapsum": (lapsum_positions, ("alpha",)),
 }
 RANKINGS = {**INDICATORS, **POSITIONS}
 

@@ -68,7 +68,7 @@ def test_an_unregistered_metric_in_a_config_raises():
         losses.MeasureLoss.from_config(config)
 
 
-@pytest.mark.parametrize("name", ["smoothi", "approx", "soft", "neuralsort", "softsort", "fastsort", "sinkhorn"])
+@pytest.mark.parametrize("name", rankings.RANKINGS)
 def test_a_custom_metric_works_with_every_ranking(name):
     ranking = losses.get(f"{name}_ndcg").ranking
     labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)

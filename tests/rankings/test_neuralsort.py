@@ -1,10 +1,12 @@
 """NeuralSort equals the paper: Eq. 5, Theorem 4, size of tensors."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.helpers import references
 from tests.rankings import evaluate
+from tfr_smooth import measures
 from tfr_smooth.rankings.neuralsort import NeuralSort
 
 
@@ -40,3 +42,22 @@ def test_no_tensor_is_larger_than_ranks_times_list():
 
     shapes = [out.shape for op in step.get_concrete_function().graph.get_operations() for out in op.outputs]
     assert max(shape.num_elements() for shape in shapes if shape.is_fully_defined()) == 5 * 200
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30])
+def test_scaled_indicators_are_doubly_stochastic(scale):
+    """The columns of NeuralSort's matrix are off by 0.2; NeuralNDCG takes up to 50 steps."""
+    scores = scale * np.random.RandomState(0).randn(40)
+    plain, scaled = (evaluate.value(NeuralSort(0.5, steps).indicators, scores) for steps in (0, 50))
+    assert scale != 1.0 or np.abs(plain.sum(axis=0) - 1.0).max() > 0.2
+    for axis in (0, 1):
+        np.testing.assert_allclose(scaled.sum(axis=axis), 1.0, atol=1e-6)
+
+
+def test_linear_ndcg_of_gains_is_neural_ndcg():
+    """Eq. 6 of arXiv:2102.07831: the sum over ranks of the discounted scaled gains, over the ideal DCG."""
+    labels, scores = np.array([[0, 3, 1, 2]]), np.random.RandomState(1).randn(1, 4)
+    matrix = references.neuralsort_indicators(scores[0], 0.5, 50)
+    expected = matrix @ (2.0 ** labels[0] - 1.0) @ references.discounts(4) / references.ideal_dcg(labels[0])
+    found = measures.NDCG(gain="linear")(2**labels - 1, scores, ranking=NeuralSort(0.5, 50))
+    np.testing.assert_allclose(found, [expected], rtol=1e-9)

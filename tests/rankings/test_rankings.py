@@ -11,7 +11,18 @@ from tests.helpers import facts, references
 from tests.helpers.references import sigmoid
 from tests.rankings import evaluate
 from tfr_smooth import rankings
-from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
+from tfr_smooth.rankings import (
+    Approx,
+    FastSort,
+    LapSum,
+    NeuralSort,
+    PositionRanking,
+    Sinkhorn,
+    SmoothI,
+    SoftRank,
+    SoftSort,
+    SortingNetwork,
+)
 from tfr_smooth.rankings.dcg import NDCGGain
 from tfr_smooth.rankings.steps import exclusive_product
 
@@ -19,14 +30,19 @@ ROWS = [
     *(SmoothI(2.0), SmoothI(2.0, stop_gradient=False), SoftRank(0.7), NeuralSort(0.7)),
     *(SoftSort(0.7), SoftSort(0.7, power=2.0), SoftSort(0.7, power=0.5)),
     *(SoftRank(0.7, "normal"), SoftRank(0.7, sinkhorn_steps=3)),
+    *(NeuralSort(0.7, sinkhorn_steps=50), SortingNetwork(2.0), SortingNetwork(2.0, "odd_even", "logistic")),
 ]
-RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1)]
+RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1), LapSum(0.7)]
 POSITIONS = [Approx(2.0), *RANKS]
 ALL = ROWS + POSITIONS
 # Rankings without a variant of their own here have their defaults.
 ALL += [kind() for kind in rankings.RANKINGS.values() if kind not in map(type, ALL)]
 SHARP = [kind(**facts.RELAXATIONS[name].sharp) for name, kind in rankings.RANKINGS.items()]
-SHARP += [FastSort(1e-3, "kl", beta=1e3), SoftRank(1e-3, "normal", sinkhorn_steps=2)]
+SHARP += [
+    FastSort(1e-3, "kl", beta=1e3),
+    SortingNetwork(1e3, "odd_even", "logistic"),
+    SoftRank(1e-3, "normal", sinkhorn_steps=2),
+]
 # Rankings in which far scores do not change near ones, as all documents between them have their exact ranks.
 BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2], SoftRank(0.7, "normal"), SoftRank(0.7, sinkhorn_steps=3)]
 BY_DIFFERENCES += [ranking for ranking in SHARP if facts.of_ranking(ranking).sharp_error <= 1e-11]
@@ -153,11 +169,15 @@ def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
         (SoftRank(0.7), SoftRank(0.7 * 3.0)),
         (SoftRank(0.7, "normal", 2), SoftRank(0.7 * 3.0, "normal", 2)),
         (NeuralSort(0.7), NeuralSort(0.7 * 3.0)),
+        (NeuralSort(0.7, 50), NeuralSort(0.7 * 3.0, 50)),
         (SoftSort(0.7), SoftSort(0.7 * 3.0)),
         (SoftSort(0.7, power=2.0), SoftSort(0.7 * 9.0, power=2.0)),
         (FastSort(0.7), FastSort(0.7 * 3.0)),
         (FastSort(0.7, "kl"), FastSort(0.7 * 3.0, "kl")),
         (Sinkhorn(0.1), Sinkhorn(0.1)),
+        (LapSum(0.7), LapSum(0.7 * 3.0)),
+        (SortingNetwork(2.1), SortingNetwork(0.7)),
+        (SortingNetwork(2.1, "odd_even", "logistic"), SortingNetwork(0.7, "odd_even", "logistic")),
     ],
     ids=str,
 )
@@ -352,6 +372,9 @@ def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn
         (lambda: SoftRank(sinkhorn_steps=-1), "`sinkhorn_steps` must be an integer >= 0, got -1."),
         (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
         (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
+        (lambda: LapSum(alpha=0.0), "`alpha` must be a finite number > 0, got 0.0."),
+        (lambda: SortingNetwork(network="merge"), "`network` must be one of 'bitonic', 'odd_even', got 'merge'."),
+        (lambda: SortingNetwork(distribution="t"), "`distribution` must be one of 'cauchy', 'logistic', got 't'."),
         (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),
     ],
 )

@@ -9,6 +9,10 @@ In sorted order, $s_1 \ge .. \ge s_n$ with the gaps $g_t = s_t - s_{t+1}$, the l
 r. They decrease by $g_t (2(t - r) + 1)$ at each step t to the right and by $g_t (2(r - t) - 1)$ to the left. They are
 computed in this form, which does not depend on n, so padding has no effect, does not need the quadratic matrix A, and
 does not overflow for any scores.
+
+The columns of $\hat P$ do not sum to 1. NeuralNDCG (Pobrotyn, Bialobrzeski: "NeuralNDCG: Direct Optimisation of a
+Ranking Metric via Differentiable Relaxation of Sorting", arXiv:2102.07831, Section 3) scales columns and rows in turn,
+by Sinkhorn's algorithm. As each row has its largest value on the diagonal, no sum underflows.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
+from tfr_smooth.rankings.rank_distributions import sinkhorn_scaled
 from tfr_smooth.rankings.ranking import RANKINGS, Ranking
 
 # exp(-800) is 0, also in float64: a document behind a gap of at least this size has weight 0.
@@ -39,11 +44,14 @@ class NeuralSort(Ranking):
     Args:
       temperature: Tau, > 0. The ranking is exact in the limit of 0. The SmoothI paper searches {0.1, 1, 10, 100}. A
         number or a non-trainable `tf.Variable`.
+      sinkhorn_steps: The number of Sinkhorn steps, >= 0, each of which scales the documents and then the ranks to sum
+        to 1. NeuralNDCG takes up to 50. With `measures.NDCG(gain="linear")` and labels 2^y - 1, the NDCG is NeuralNDCG.
 
     Raises:
-      ValueError: If `temperature` is out of range.
+      ValueError: If an argument is out of range.
 
-    Time O(N log N + K N), memory O(K N) per list.
+    Time O(N log N + K N), memory O(K N) per list. With S Sinkhorn steps, K = N and each step takes time O(N^2) and
+    memory O(N).
 
     Example:
       >>> import tensorflow as tf
@@ -56,10 +64,13 @@ class NeuralSort(Ranking):
     """
 
     temperature: float | tf.Variable = 1.0
+    sinkhorn_steps: int = 0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "temperature", _arguments.temperature("temperature", self.temperature))
+        steps = _arguments.integer("sinkhorn_steps", self.sinkhorn_steps, least=0)
+        object.__setattr__(self, "sinkhorn_steps", steps)
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         r"""Returns $\hat P$, the softmax over the documents at each rank.
@@ -74,7 +85,7 @@ class NeuralSort(Ranking):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        rows, order = _sorted_rows(scores, mask, _compiled.scalar(self.temperature, tf.float64), topn)
+        rows, order = self._sorted_rows(scores, mask, topn)
         return tf.gather(rows, tf.argsort(order, axis=1), axis=2, batch_dims=1)
 
     def rank_relevance(
@@ -91,21 +102,25 @@ class NeuralSort(Ranking):
         Returns:
           [batch, K]; 0 at ranks beyond the real documents.
         """
-        rows, order = _sorted_rows(scores, mask, _compiled.scalar(self.temperature, tf.float64), topn)
+        rows, order = self._sorted_rows(scores, mask, topn)
         return tf.linalg.matvec(rows, tf.gather(tf.stop_gradient(relevance), order, batch_dims=1))
 
-
-def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int | None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the indicators with documents in sorted order, [batch, K, list], and the order."""
-    ranks = _padded.num_ranks(scores, topn)
-    order = exact.descending_order(scores, mask)
-    places = tf.gather(mask, order, batch_dims=1)
-    logits = _logits(tf.gather(scores, order, batch_dims=1), places, tf.convert_to_tensor(ranks), tau)
-    logits = tf.ensure_shape(logits, [*scores.shape[:1], ranks if isinstance(ranks, int) else None, scores.shape[1]])
-    real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
-    weights = _padded.fill(tf.exp(logits), real, 0.0)
-    # Row r has a 1 at document r, so the maximum only affects ranks of padding.
-    return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0), order
+    def _sorted_rows(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the indicators with documents in sorted order, [batch, K, list], and the order."""
+        # Every rank counts in the sum of a document.
+        ranks = _padded.num_ranks(scores, None if self.sinkhorn_steps else topn)
+        order = exact.descending_order(scores, mask)
+        places = tf.gather(mask, order, batch_dims=1)
+        tau = _compiled.scalar(self.temperature, tf.float64)
+        logits = _logits(tf.gather(scores, order, batch_dims=1), places, tf.convert_to_tensor(ranks), tau)
+        shape = [*scores.shape[:1], ranks if isinstance(ranks, int) else None, scores.shape[1]]
+        real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
+        weights = _padded.fill(tf.exp(tf.ensure_shape(logits, shape)), real, 0.0)
+        # Row r has a 1 at document r, so the maximum only affects ranks of padding.
+        rows = weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0)
+        if self.sinkhorn_steps:
+            rows = tf.cast(sinkhorn_scaled(tf.cast(rows, tf.float64), real, self.sinkhorn_steps), rows.dtype)
+        return rows[:, : _padded.num_ranks(scores, topn)], order
 
 
 @_compiled.graph
