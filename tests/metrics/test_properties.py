@@ -249,7 +249,7 @@ def test_invalid_arguments_raise(name):
     for key in (*metrics.hyperparameters(name), "no_relevant", "ragged"):
         with pytest.raises(ValueError, match=f"`{key}` must be .*, got 'bad'"):
             metrics.get(name, **{key: "bad"})
-    for unknown in ("steepness", "reduction"):
+    for unknown in ("slope", "reduction"):
         with pytest.raises(TypeError, match=unknown):
             metrics.get(name, **{unknown: "sum"})
 
