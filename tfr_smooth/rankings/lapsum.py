@@ -106,8 +106,14 @@ def _positions(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor) -> _compile
 
 def _sums(values: tf.Tensor, shares: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     r"""Returns $\sum_i v_i e^{-|s_i - s_j| / \alpha}$ over the documents above j, and over those below j."""
-    # Both directions in one batch; `sum_after` multiplies the shares between, not that of the next document.
-    both = tf.concat([tf.reverse(values, [1]), values], axis=0)
-    next_share = tf.pad(tf.concat([tf.reverse(shares, [1]), shares], axis=0), [[0, 0], [0, 1]])
-    above, below = tf.split(tf.stop_gradient(next_share * sum_after(both, next_share)), 2)
-    return tf.reverse(above, [1]), below
+    next_share = _compiled.pad(tf.pad(shares, [[0, 0], [0, 1]]))
+    above, below = _sums_program(_compiled.pad(values), next_share)
+    return _compiled.unpad(above, values), _compiled.unpad(below, values)
+
+
+@_compiled.program
+def _sums_program(values: tf.Tensor, next_share: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    previous_share = tf.pad(next_share[:, :-1], [[0, 0], [1, 0]])
+    # `sum_after` multiplies the shares between, not that of the next document.
+    above = tf.reverse(previous_share, [1]) * sum_after(tf.reverse(values, [1]), tf.reverse(previous_share, [1]))
+    return tf.reverse(above, [1]), next_share * sum_after(values, next_share)
