@@ -65,9 +65,9 @@ class SortingNetwork(Ranking):
       >>> from tfr_smooth import rankings
       >>> scores = tf.constant([[1.0, 3.0, 2.0]])
       >>> print(rankings.SortingNetwork(steepness=100.0).indicators(scores, scores > 0.0).numpy().round(2))
-      [[[0.   0.99 0.  ]
-        [0.   0.   0.99]
-        [0.99 0.   0.  ]]]
+      [[[0.   0.99 0.01]
+        [0.   0.01 0.99]
+        [1.   0.   0.  ]]]
     """
 
     steepness: float | tf.Variable = 10.0
