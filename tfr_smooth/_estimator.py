@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
+from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
@@ -192,7 +193,7 @@ def loss_of(
     return _arguments.instance("loss", loss, kind, optional=optional)
 
 
-class Estimator:
+class Estimator(ScikitLearn):
     """The base class of the estimators.
 
     The constructor of a subclass stores its arguments as `_params`, and `fit`, decorated with `fitting`, sets `model_`,
@@ -201,7 +202,6 @@ class Estimator:
 
     _params: dict[str, Any]  # of the model after `fit`
     _loss_options: tuple[str, ...]  # the names of the hyperparameters of the loss among these
-    _estimator_type: str | None = None  # of scikit-learn
     _changed: Self | None = None  # has the arguments of the next `fit`, if they are others
     model_: tf.keras.Model
     history_: dict[str, list[float]]
@@ -262,7 +262,7 @@ class Estimator:
 
     def _fitted(self) -> tf.keras.Model:
         if not hasattr(self, "model_"):
-            raise ValueError("`fit` must be called first.")
+            raise not_fitted()
         check_process()
         return self.model_
 
@@ -286,16 +286,6 @@ class Estimator:
         """
         result = self.evaluate(X, measures=["ndcg"])  # type: ignore[attr-defined]
         return getattr(result, "means", result)["ndcg"].mean
-
-    def __sklearn_tags__(self) -> Any:
-        """Returns scikit-learn's tags, which it asks for."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
-        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Returns what `_restore` needs besides the model, as JSON values and as arrays."""
@@ -376,15 +366,17 @@ class Estimator:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the arguments, and the content of the file of `save` for a fitted estimator."""
+        requests = {name: value for name, value in self.__dict__.items() if name == "_metadata_request"}
         if not hasattr(self, "model_"):
-            return {"params": self._params}
+            return {"params": self._params, "requests": requests}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / _NAME
             self._write(path)
-            return {"file": path.read_bytes()}
+            return {"file": path.read_bytes(), "requests": requests}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the estimator of `__getstate__`."""
+        self.__dict__.update(state["requests"])
         if "params" in state:
             self.__dict__.update(type(self)(**state["params"]).__dict__)
             return

@@ -340,7 +340,7 @@ BAD_FITS = {
         np.stack([frame["age"], 1.7e9 + np.arange(len(frame)) % 60], axis=1), frame["label"], qid=frame["query"]
     ),
     **{
-        f"`{name}` must be > 0 for at least one document, got only 0": lambda new, frame, name=name: new.fit(
+        f"`{name}` must be > 0 for at least one document, got only zeros": lambda new, frame, name=name: new.fit(
             frame.assign(**{"weight": 1.0, name: 0}), label="label", query="query", weight="weight"
         )
         for name in ("label", "weight")

@@ -176,6 +176,19 @@ class Ranker(FittedRanker):
         return self.features_.columns
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of feature columns."""
+        return len(self.columns_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the feature columns of a table; no attribute after training on a matrix."""
+        names = [column.name for column in self.columns_]
+        if self.features_.stacked:
+            raise AttributeError("`feature_names_in_` is not defined: `X` was a matrix.")
+        return np.array(names, object)
+
+    @property
     def types_(self) -> dict[str, str]:
         """The types of the columns of the table, for the argument `types` of `data.read_files`."""
         self._fitted()

@@ -282,7 +282,7 @@ def read_training(X: Any, given: Mapping[str, Any], loss: Any, **names: Any) -> 
     lists = clicked(read_documents(X, given, **names))
     labels = {name: lists.values(name) for name in lists.roles.labels}
     if not any((values > 0.0).any() for values in labels.values()):
-        raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+        raise ValueError("`label` must be > 0 for at least one document, got only zeros: there is nothing to learn.")
     learns_values = getattr(loss, "learns_values", False)
     if not (learns_values and any(values.min() < values.max() for values in labels.values())):
         if lists.lengths.max() == 1:
@@ -291,7 +291,7 @@ def read_training(X: Any, given: Mapping[str, Any], loss: Any, **names: Any) -> 
             got = f"equal ones in each of {len(lists):,} queries"
             checks.warn(f"`label` should differ among the documents of a query, got {got}: there is no order to learn.")
     if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
-        raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+        raise ValueError("`weight` must be > 0 for at least one document, got only zeros: there is nothing to learn.")
     limit = getattr(loss, "highest_label", np.inf)
     for name, values in labels.items():
         if values.max() > limit:
@@ -406,6 +406,9 @@ def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]
       scores: [documents], in the order of the lists.
       names: The names of the columns of scores and ranks.
     """
+    with _arguments.needed("pandas", extra="pandas", by="`rank`"):
+        import pandas  # noqa: F401
+
     order, ranks = ranking(lists, scores)
     if isinstance(X, Lists):
         ranked = lists.to_pandas().iloc[order].copy()

@@ -1,0 +1,206 @@
+"""`Ranker` keeps scikit-learn's contract: its checks, metadata, pipelines, searches, inspection and HTML."""
+
+import functools
+import pickle
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn import compose, inspection, model_selection, pipeline, preprocessing
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.utils import estimator_checks
+
+import tfr_smooth
+from tfr_smooth import data, evaluation, serving
+
+QUICK = {"loss": "softmax", "members": 1, "hidden": [4], "epochs": 2, "trees": False, "verbose": False}
+
+
+def table(queries=40, seed=0):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"search": np.repeat(np.arange(queries), 5), "price": random.normal(size=5 * queries)})
+    frame["brand"] = random.choice(["acme", "umbrella"], len(frame))
+    frame["label"] = (frame["price"] + (frame["brand"] == "acme") > 0.5).astype(int)
+    return frame
+
+
+FRAME = table()
+X, Y = FRAME.drop(columns="label"), FRAME["label"]
+FEATURES, QUERIES = X.drop(columns="search"), FRAME["search"]
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**QUICK).fit(FRAME, label="label", query="search")
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# scikit-learn's own checks.
+
+
+class OneQuery(tfr_smooth.Ranker):
+    """A ranker whose rows are all of one query: the checks know no queries."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
+        return super().fit(X, y, qid=np.zeros(rows, int), sample_weight=sample_weight)
+
+    def score(self, X, y=None):
+        return super().score(X, y, qid=np.zeros(len(X), int))
+
+
+ONE_QUERY = OneQuery(list_context=False, **{**QUICK, "epochs": 1})
+CONSTRUCTOR = {"check_do_not_raise_errors_in_init_or_set_params": "the constructor checks its arguments"}
+WORDS, REFUSES = "an error, in other words", "labels that refuse NumPy's functions"
+EXPECTED = {
+    **CONSTRUCTOR,
+    "check_n_features_in_after_fitting": WORDS,
+    "check_complex_data": WORDS,
+    "check_estimators_empty_data_messages": WORDS,
+    "check_fit2d_predict1d": WORDS,
+    "check_supervised_y_2d": "[rows, labels] are several labels, so [rows, 1] is an error and not a warning",
+    "check_sample_weight_equivalence_on_dense_data": "a document twice in a list is not one of twice the weight",
+    "check_regressors_train": "`score` is NDCG, of whole labels",
+    "check_sample_weights_not_an_array": REFUSES,
+    "check_regressor_data_not_an_array": REFUSES,
+    "check_dict_unchanged": "the first `predict` keeps its compiled function",
+}
+
+
+def results(estimator, **options):
+    """Returns the names of scikit-learn's checks by status."""
+    found = estimator_checks.check_estimator(estimator, on_fail=None, on_skip=None, **options)
+    kinds = ("passed", "failed", "xfail")
+    return {kind: {each["check_name"] for each in found if each["status"] == kind} for kind in kinds}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # The data of the checks are no rankings.
+def test_the_checks_of_scikit_learn_pass():
+    found = results(ONE_QUERY, expected_failed_checks=EXPECTED)
+    assert found["failed"] == set() and found["xfail"] == set(EXPECTED)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_checks_that_lightgbm_passes_pass_but_that_of_a_constructor_without_checks():
+    of_lightgbm = results(lightgbm.LGBMRanker(n_estimators=2, verbose=-1))
+    assert results(tfr_smooth.Ranker(**QUICK))["failed"] & of_lightgbm["passed"] == set(CONSTRUCTOR)
+
+
+# Attributes and metadata.
+
+
+def test_the_columns_of_fit_are_attributes(ranker):
+    assert ranker.feature_names_in_.tolist() == ["price", "brand"] and ranker.n_features_in_ == 2
+    of_matrix = tfr_smooth.Ranker(**QUICK).fit(FEATURES[["price"]].to_numpy(), Y, qid=QUERIES)
+    assert of_matrix.n_features_in_ == 1 and not hasattr(of_matrix, "feature_names_in_")
+    assert not hasattr(tfr_smooth.Ranker(), "n_features_in_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        tfr_smooth.Ranker().predict(X)
+
+
+def test_the_arguments_of_methods_can_be_requested():
+    ranker = tfr_smooth.Ranker(**QUICK)
+    assert {"qid", "sample_weight", "query"} <= set(ranker.get_metadata_routing().fit.requests)
+    assert ranker.set_fit_request(qid=True, sample_weight="weight").set_predict_request(qid=True) is ranker
+    for same in (ranker, sklearn.clone(ranker), pickle.loads(pickle.dumps(ranker))):
+        requests = same.get_metadata_routing()
+        assert requests.fit.requests["qid"] is True and requests.fit.requests["sample_weight"] == "weight"
+        assert requests.fit.requests["query"] is None and requests.predict.requests == {"qid": True, "group": None}
+    assert tfr_smooth.Ranker().get_metadata_routing().fit.requests["qid"] is None
+    with pytest.raises(TypeError, match="`y` must be an argument of `score`, one of"):
+        ranker.set_score_request(y=True)
+
+
+def test_requested_arrays_are_split_with_the_rows(routing):
+    ranker = tfr_smooth.Ranker(**QUICK).set_fit_request(qid=True, sample_weight=True).set_score_request(qid=True)
+    weights, cv = np.where(Y > 0, 1.0, 0.5), model_selection.GroupKFold(2)
+    params = {"qid": QUERIES, "groups": QUERIES, "sample_weight": weights}
+    scores = model_selection.cross_val_score(ranker, FEATURES, Y, cv=cv, params=params)
+    expected = []
+    for train, test in cv.split(X, Y, QUERIES):
+        fitted = sklearn.clone(ranker).fit(
+            FEATURES.iloc[train], Y[train], qid=QUERIES[train], sample_weight=weights[train]
+        )
+        expected.append(fitted.score(FEATURES.iloc[test], Y[test], qid=QUERIES[test]))
+    assert scores.tolist() == expected
+
+
+# Pipelines, searches and inspection.
+
+
+def prepared():
+    """Returns a pipeline whose first step keeps the column of queries."""
+    scale = (preprocessing.StandardScaler(), ["price"])
+    columns = compose.make_column_transformer(scale, remainder="passthrough", verbose_feature_names_out=False)
+    return pipeline.make_pipeline(columns.set_output(transform="pandas"), tfr_smooth.Ranker(**QUICK))
+
+
+def test_a_pipeline_keeps_the_column_of_queries():
+    steps = prepared().fit(X, Y, ranker__query="search")
+    ranker = steps[-1]
+    assert ranker.feature_names_in_.tolist() == ["price", "brand"] and ranker.query_column == "search"
+    scaled = X.assign(price=preprocessing.StandardScaler().fit_transform(X[["price"]]))
+    np.testing.assert_array_equal(steps.predict(X), ranker.predict(scaled))
+    assert steps.score(X, Y) == ranker.score(scaled, Y)
+    assert "Ranker" in steps._repr_html_()
+
+
+def test_scores_of_folds_are_those_of_fitted_rankers():
+    cv = model_selection.GroupKFold(2)
+    scores = model_selection.cross_val_score(
+        prepared(), X, Y, groups=QUERIES, cv=cv, params={"ranker__query": "search"}
+    )
+    train, test = next(cv.split(X, Y, QUERIES))
+    assert scores[0] == prepared().fit(X.iloc[train], Y[train], ranker__query="search").score(X.iloc[test], Y[test])
+
+
+@pytest.mark.slow
+def test_halving_searches_double_the_epochs():
+    search = model_selection.HalvingRandomSearchCV(
+        tfr_smooth.Ranker(**{**QUICK, "softmax_epochs": 0}),
+        {"learning_rate": [0.001, 0.01, 0.1, 0.3]},
+        **{"resource": "epochs", "max_resources": 4, "factor": 2, "random_state": 0},
+        cv=model_selection.GroupKFold(2),
+    )
+    search.fit(X, Y, groups=QUERIES, query="search")
+    assert search.best_params_["epochs"] == 4 and search.best_score_ > 0.5
+    assert search.score(X, Y) == search.best_estimator_.score(X, Y)
+
+
+def test_the_importance_of_columns_of_an_export_is_that_of_the_ranker(ranker, tmp_path):
+    exported = serving.load(ranker.export(tmp_path, warmup=False).parent)
+
+    class Exported:
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return exported.score(X, qid=X["search"])
+
+    def ndcg(scored, X, y):
+        return evaluation.evaluate_rows(y, scored.predict(X), QUERIES, ["ndcg"])["ndcg"].mean
+
+    importance = functools.partial(inspection.permutation_importance, n_repeats=2, random_state=0, scoring=ndcg)
+    found, expected = importance(Exported(), X, Y), importance(ranker, X, Y)
+    np.testing.assert_allclose(found.importances[1:], expected.importances[1:], atol=1e-6)
+    assert found.importances_mean[1] > 0.0
+
+
+def test_notebooks_show_the_diagram_of_scikit_learn(ranker, monkeypatch):
+    assert "Ranker" in ranker._repr_html_() and "fitted" in ranker._repr_html_()
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.utils", None)
+    assert ranker._repr_html_() is None
+
+
+def test_lists_know_their_features():
+    fitted = tfr_smooth.Ranker(**QUICK).fit(data.from_table(FRAME, label="label", query="search"))
+    assert fitted.feature_names_in_.tolist() == ["price", "brand"]
