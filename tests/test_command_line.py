@@ -322,5 +322,11 @@ def test_the_commands_of_a_shell(folder, tmp_path):
     assert "ndcg " in helpers.check_run(*start, "evaluate", str(path), str(folder / "valid.parquet"))
     assert "/1" in helpers.check_run(*start, "export", str(path), str(tmp_path / "export"))
     assert json.loads((tmp_path / "export" / "1" / "assets.extra" / "model_card.json").read_text())
-    done = helpers.run_python(*start, "score", "nothing.keras", "a.csv", "b.csv")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    done = helpers.run_python(*start, "score", "nothing.keras", "a.csv", "b.csv", TF_CPP_MIN_LOG_LEVEL=None)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1  # no log of TensorFlow
+
+
+@pytest.mark.slow
+def test_tensorflow_logs_nothing_where_the_environment_says_so():
+    assert helpers.run_python("-c", "import tfr_smooth", TF_CPP_MIN_LOG_LEVEL="3").stderr == ""
+    assert helpers.run_python("-c", "import tfr_smooth", TF_CPP_MIN_LOG_LEVEL=None).stderr != ""

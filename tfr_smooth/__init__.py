@@ -1,5 +1,6 @@
 """Differentiable ranking losses and metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP."""
 
+from tfr_smooth import _quiet  # noqa: F401, I001  # before TensorFlow is imported
 from tfr_smooth import clicks, columns, data, evaluation, losses, measures, metrics, models, rankings, serving, training
 from tfr_smooth._compiled import cache_programs
 from tfr_smooth._version import __version__
