@@ -116,7 +116,6 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_ascent.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_ranker.py
 
-# Built from the source archive: building in the tree creates build/, which on macOS collides with BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in dist/
 	rm -rf dist
 	$(VENV)/latest/bin/python -m build

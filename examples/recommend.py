@@ -1,5 +1,6 @@
 """Trains and evaluates a recommender on the whole catalog.
 
+    pip install '.[plots,recommendation]' absl-py
     python examples/recommend.py --train=train.txt --test=test.txt --output_dir=output/movies
     python examples/recommend.py --train=ratings.csv --least_rating=4 --output_dir=output/ratings
 
@@ -27,6 +28,7 @@ import estimator_flags
 import pandas as pd
 from absl import flags
 from command_line import errors_in_one_line, write_json
+from matplotlib.figure import Figure
 
 from tfr_smooth import recommendation
 
@@ -105,8 +107,6 @@ def read(seed: int) -> tuple[recommendation.Interactions, recommendation.Interac
 
 def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, float]], output: pathlib.Path) -> None:
     """Draws the training curves, and bars of the measures of all recommenders."""
-    from matplotlib.figure import Figure
-
     history = {name: values for name, values in recommender.history_.items() if name != "loss"}  # two different losses
     pd.DataFrame(history).plot(subplots=True)[0].figure.savefig(output / "training.png")
     figure = Figure(figsize=(8.0, 3.5), layout="constrained")

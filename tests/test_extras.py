@@ -8,7 +8,7 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "onnx", "optuna", "pandas"]
+OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "onnx", "optuna"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
@@ -18,7 +18,17 @@ import importlib, json, sys, warnings
 optional, folder = json.loads(sys.argv[1]), sys.argv[2]
 sys.modules.update(dict.fromkeys(optional))  # their import fails
 
+
+class NoPandas:  # PyArrow would take None for pandas.
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, NoPandas())
+
 import numpy as np
+import pyarrow as pa
 import tfr_smooth
 from tfr_smooth import _keras
 
@@ -30,6 +40,10 @@ with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     tfr_smooth.serving.export_ranker(model, folder + "/plain", num_features=3)
 
+table = pa.table({"search": [0, 0, 1, 1], "price": [1.0, 2.0, 3.0, 4.0], "label": [0, 1, 0, 1]})
+ranker = tfr_smooth.Ranker(members=1, epochs=1, trees=False, verbose=False)
+ranker.fit(table, label="label", query="search")
+assert ranker._repr_html_() is None
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
@@ -38,6 +52,8 @@ calls = {
     "experiments": lambda: importlib.import_module("experiments"),
     "onnx": lambda: tfr_smooth.serving.export_onnx(model, folder + "/export.onnx"),
     "text": lambda: importlib.import_module("tfr_smooth.text"),
+    "rank": lambda: ranker.rank(table),
+    "to_pandas": lambda: tfr_smooth.data.from_table(table, query="search", label="label").to_pandas(),
 }
 if _keras.IS_KERAS_3:
     from tfr_smooth import text
@@ -66,6 +82,8 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
         "onnx": needs("`export_onnx`", "tf2onnx", "onnx"),
+        "rank": needs("`rank`", "pandas", "pandas"),
+        "to_pandas": needs("`to_pandas`", "pandas", "pandas"),
     }
     if _keras.IS_KERAS_3:
         expected["encoder"] = needs("`load_encoder`", "keras-hub", "text")

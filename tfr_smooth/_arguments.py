@@ -209,10 +209,10 @@ def needed(package: str, *, extra: str, by: str) -> Iterator[None]:
       ImportError: If one of the imports fails.
 
     Example:
-      >>> with needed("matplotlib", extra="evaluation", by="`plot`"):
+      >>> with needed("matplotlib", extra="plots", by="`plot`"):
       ...     import no_such_module
       Traceback (most recent call last):
-      ImportError: `plot` needs matplotlib: pip install 'tfr_smooth[evaluation]'
+      ImportError: `plot` needs matplotlib: pip install 'tfr_smooth[plots]'
     """
     try:
         yield

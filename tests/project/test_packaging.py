@@ -37,6 +37,7 @@ def wheel(tmp_path_factory):
     target = tmp_path_factory.mktemp("wheel")
     flags = ["--no-index", "--no-deps", "--no-build-isolation", f"--wheel-dir={target}"]
     helpers.check_run("-m", "pip", "wheel", *flags, source)
+    assert not (source / "build").exists()  # On macOS, it collides with the file BUILD.
     (path,) = target.iterdir()
     with zipfile.ZipFile(path) as archive:
         yield archive
@@ -77,7 +78,7 @@ def test_wheel_declares_every_imported_package(metadata):
         "tensorflow_serving": "tensorflow-serving-api",
     }
     imported = set().union(*map(imported_packages, FILES))
-    # scikit-learn itself calls the method that imports it.
+    # scikit-learn itself calls the methods that import it, or it is not necessary.
     outside = imported - set(sys.stdlib_module_names) - {"sklearn", "tfr_smooth"}
     needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
     declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}

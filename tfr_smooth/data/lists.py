@@ -402,12 +402,16 @@ class Lists:
 
         Returns:
           The DataFrame.
+
+        Raises:
+          ImportError: If pandas is not installed; the extra `tfr_smooth[pandas]` includes it.
         """
+        with _arguments.needed("pandas", extra="pandas", by="`to_pandas`"):
+            import pandas as pd
+
         table = self.table
         if DENSE not in table.column_names or value_type(table[DENSE].type) != "vector":
             return table.to_pandas()
-        import pandas as pd
-
         frame, matrix = table.drop([DENSE]).to_pandas(), self.values(DENSE)
         numbers = pd.DataFrame(matrix, columns=[str(number) for number in range(1, matrix.shape[1] + 1)])
         return pd.concat([frame, numbers], axis=1)
