@@ -1,4 +1,4 @@
-"""Writes small cross-encoders with random weights and their scores by `transformers`, which tests/text read.
+"""Writes small rerankers with random weights and their scores by `transformers`, which tests/text read.
 
     python benchmarks/published.py --folder=tests/text/published
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import string
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ OF_DISTILBERT = {"dim": 12, "n_layers": 2, "n_heads": 2, "hidden_dim": 20}
 LENGTH = 40
 
 
-def word_pieces(folder: pathlib.Path) -> dict[str, Any]:
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s"]
+def word_pieces(folder: pathlib.Path, *more: str) -> dict[str, Any]:
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", *more]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
     return {"size": len(tokens), "class": "BertTokenizer", "do_lower_case": True}
 
@@ -70,9 +71,60 @@ MODELS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "bert": ("Bert", word_pieces, SIZES),
     "distilbert": ("DistilBert", word_pieces, OF_DISTILBERT),
     "roberta": ("Roberta", byte_pairs, ROBERTA),
+    "electra": ("Electra", word_pieces, {"embedding_size": 12, **SIZES}),
     "albert": ("Albert", of_albert, {"embedding_size": 6, "bos_token_id": 2, "eos_token_id": 3, **SIZES}),
     "xlm_roberta": ("XLMRoberta", of_xlm, ROBERTA),
 }
+
+
+def randomize(model: Any) -> None:
+    torch, random = importlib.import_module("torch"), np.random.default_rng(0)
+    for _, parameter in sorted(model.named_parameters()):
+        parameter.data = torch.tensor(
+            random.normal(0.2 * (parameter.dim() == 1), 0.6, parameter.shape), dtype=torch.float32
+        )
+
+
+def write_colbert(folder: pathlib.Path) -> None:
+    """Writes a ColBERT, and the scores of pairs by the steps of its paper: markers, [MASK] in queries, MaxSim."""
+    torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
+    folder.mkdir(parents=True, exist_ok=True)
+    size = word_pieces(folder, "[unused0]", "[unused1]", *string.punctuation)["size"]
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": True})
+    )
+    lengths = {"query_maxlen": 8, "doc_maxlen": 12}
+    torch.manual_seed(0)
+    options = {"vocab_size": size, "max_position_embeddings": 16, "initializer_range": 0.5, **SIZES}
+    model = transformers.BertModel(transformers.BertConfig(**options)).eval()
+    linear = torch.nn.Linear(SIZES["hidden_size"], 5, bias=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    mask, ignored = tokenizer.mask_token_id, tokenizer.convert_tokens_to_ids(list(string.punctuation))
+
+    def vectors(text: str, marker: str, length: int, is_query: bool) -> Any:
+        ids = tokenizer.encode(text, add_special_tokens=False)[: length - 3]
+        ids = [tokenizer.cls_token_id, tokenizer.convert_tokens_to_ids(marker), *ids, tokenizer.sep_token_id]
+        real = [1] * len(ids)
+        if is_query:
+            ids, real = [ids + [mask] * (length - len(ids)), real + [0] * (length - len(real))]
+        with torch.no_grad():
+            hidden = model(torch.tensor([ids]), attention_mask=torch.tensor([real])).last_hidden_state[0]
+            found = torch.nn.functional.normalize(linear(hidden), dim=-1)
+        return found if is_query else found[[token not in ignored for token in ids]]
+
+    pairs = [*PAIRS, ["wing , lift of the drag jet", "heat , flow . of the gas jets !"], ["tube", "cone " * 20]]
+    scores = []
+    for query, document in pairs:
+        of_query = vectors(query, "[unused0]", lengths["query_maxlen"], True)
+        of_document = vectors(document, "[unused1]", lengths["doc_maxlen"], False)
+        scores.append(float((of_query @ of_document.T).max(dim=1).values.sum()))
+    tensors = {f"bert.{name}": value for name, value in model.state_dict().items()}
+    save = importlib.import_module("safetensors.torch").save_file
+    save({**tensors, "linear.weight": linear.weight.data}, folder / "model.safetensors", metadata={"format": "pt"})
+    config = {**model.config.to_dict(), "architectures": ["HF_ColBERT"]}
+    (folder / "config.json").write_text(json.dumps(config, default=str))
+    (folder / "artifact.metadata").write_text(json.dumps({**lengths, "dim": 5, "mask_punctuation": True}))
+    (folder / "scores.json").write_text(json.dumps({"pairs": pairs, "scores": scores}) + "\n")
 
 
 def write(folder: pathlib.Path, prefix: str, write_tokenizer: Any, sizes: dict[str, Any]) -> None:
@@ -86,18 +138,14 @@ def write(folder: pathlib.Path, prefix: str, write_tokenizer: Any, sizes: dict[s
     options = {"vocab_size": size, "max_position_embeddings": LENGTH + 2, "num_labels": 1, **sizes}
     config = getattr(transformers, f"{prefix}Config")(**options)
     model = getattr(transformers, f"{prefix}ForSequenceClassification")(config).eval()
-    random = np.random.default_rng(0)
-    for _, parameter in sorted(model.named_parameters()):
-        parameter.data = torch.tensor(
-            random.normal(0.2 * (parameter.dim() == 1), 0.6, parameter.shape), dtype=torch.float32
-        )
+    randomize(model)
     model.save_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     scores, ids = [], []
     for query, document in PAIRS:
         row = tokenizer(query, document)["input_ids"]
         inputs = {"input_ids": torch.tensor([row])}
-        if prefix in ("Bert", "Albert"):
+        if prefix in ("Bert", "Albert", "Electra"):
             first = row.index(tokenizer.sep_token_id) + 1
             inputs["token_type_ids"] = torch.tensor([[0] * first + [1] * (len(row) - first)])
         with torch.no_grad():
@@ -109,6 +157,7 @@ def write(folder: pathlib.Path, prefix: str, write_tokenizer: Any, sizes: dict[s
 def main(_: list[str]) -> None:
     for name, (prefix, tokenizer, sizes) in MODELS.items():
         write(pathlib.Path(_FOLDER.value) / name, prefix, tokenizer, sizes)
+    write_colbert(pathlib.Path(_FOLDER.value) / "colbert")
 
 
 if __name__ == "__main__":

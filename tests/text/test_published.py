@@ -16,7 +16,7 @@ from tfr_smooth.text import published
 
 # Written by benchmarks/published.py, with the package transformers 5.
 FOLDER = pathlib.Path(__file__).parent / "published"
-FAMILIES = ["bert", "distilbert", "roberta", "albert", "xlm_roberta"]
+FAMILIES = ["bert", "distilbert", "roberta", "albert", "xlm_roberta", "electra"]
 every = pytest.mark.parametrize(
     "family", [FAMILIES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES[1:])]
 )
@@ -121,7 +121,7 @@ def test_a_sigmoid_is_no_part_of_the_training(tmp_path):
         ),
         ({"id2label": None}, "the model must have one label, which is the score, got 2"),
         ({"architectures": ["XLNetForSequenceClassification"]}, "architectures must be one of Bert.*, got XLNetFor"),
-        ({"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one label or a model"),
+        ({"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one label, or a model"),
         ({"sbert_ce_default_activation_function": "torch.nn.Tanh"}, "activation` must be one of 'Identity', .* 'Tanh'"),
     ],
 )
@@ -142,12 +142,8 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
     (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match="model.safetensors: .* cannot be read"):
         text.TextRanker.from_pretrained(folder)
-    (folder / "artifact.metadata").write_text("{}")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
-    with pytest.raises(ValueError, match="artifact.metadata: the linear layer and the markers of ColBERT are not read"):
-        text.TextRanker.from_pretrained(folder)
-    (folder / "artifact.metadata").unlink()
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
     (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.CNN", "path": "0"}]))
     with pytest.raises(ValueError, match="modules.json: modules must be an encoder, its pooling, .*, got CNN"):
         text.TextRanker.from_pretrained(folder)
@@ -167,7 +163,64 @@ def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(family, values,
     (folder / "tokenizer_config.json").write_text(
         json.dumps({} if tokenizer is None else {"model_max_length": tokenizer})
     )
-    assert published.read(folder).length == expected
+    assert published.read(folder).sizes == {"length": expected}
+
+
+def test_colbert_has_its_markers_masks_and_linear_layer(tmp_path):
+    ranker = text.TextRanker.from_pretrained(FOLDER / "colbert")
+    frame, expected = frame_of("colbert")
+    assert {name: ranker.get_params()[name] for name in ("architecture", "length", "query_length")} == {
+        "architecture": "late",
+        "length": 12,
+        "query_length": 8,
+    }
+    np.testing.assert_allclose(ranker.predict(frame), expected["scores"], rtol=1e-5)
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_allclose(
+        text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), expected["scores"], rtol=1e-5
+    )
+    # In a list with other documents, and as text
+    loaded = serving.load(ranker.export(tmp_path / "export"))
+    np.testing.assert_allclose(
+        loaded.score(frame.assign(query="heat flow")), ranker.predict(frame.assign(query="heat flow")), rtol=1e-5
+    )
+    counted = text.TextRanker.from_pretrained(colbert(tmp_path / "counted", mask_punctuation=False)).predict(frame)
+    assert (counted[:3] == pytest.approx(expected["scores"][:3])) and abs(counted[3] - expected["scores"][3]) > 1e-3
+
+
+def colbert(target, **values):
+    folder = changed(target, "colbert")
+    config = json.loads((folder / "artifact.metadata").read_text())
+    (folder / "artifact.metadata").write_text(json.dumps({**config, **values}))
+    return folder
+
+
+def test_training_starts_from_colbert(table):
+    options = {"encoder": FOLDER / "colbert", "architecture": "late", "length": 12, "query_length": 8, "verbose": False}
+    first = text.TextRanker.from_pretrained(FOLDER / "colbert").predict(table)
+    np.testing.assert_allclose(text.TextRanker(**options, epochs=0).fit(table).predict(table), first, rtol=1e-5)
+    trained = text.TextRanker(**options, epochs=1).fit(table)
+    assert 0.0 < np.abs(trained.predict(table) - first).max() < 1.0
+    single = text.TextRanker(**{**options, "architecture": "single"}, epochs=0).fit(table)
+    assert single.model_.dense is None and not single.model_.encoder.markers  # they are those of token vectors
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"similarity": "l2"}, "artifact.metadata: similarity must be 'cosine', got 'l2'"),
+        ({"attend_to_mask_tokens": True}, "artifact.metadata: attend_to_mask_tokens must be False, got True"),
+        ({"query_token_id": "[Q]"}, r"`tokenizer` must have the token '\[Q\]'"),
+    ],
+)
+def test_another_colbert_is_refused_by_name(values, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        text.TextRanker.from_pretrained(colbert(tmp_path, **values)).predict(frame_of("colbert")[0])
+
+
+def test_electra_with_small_embeddings_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
+        text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))
 
 
 @pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])

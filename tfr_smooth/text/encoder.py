@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,10 @@ class Encoder(tf.keras.layers.Layer):
         `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
         "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
       pooling: The vector of a text: "mean" for the mean of the hidden states, "first" for that of the first token.
+      markers: For `LateInteraction` and `SingleVector`, the token after the first one of a query and that of a
+        document, such as ColBERT's ("[unused0]", "[unused1]"). Empty for none.
+      fill: For `LateInteraction`, the token that fills queries up to their length and is not attended to, such as
+        ColBERT's "[MASK]". None for padding.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Attributes:
@@ -91,6 +98,8 @@ class Encoder(tf.keras.layers.Layer):
         frozen_layers: int = 0,
         activation: str | None = None,
         pooling: str = "mean",
+        markers: Sequence[str] = (),
+        fill: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
@@ -106,6 +115,9 @@ class Encoder(tf.keras.layers.Layer):
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
         self.activation = activation
         self.pooling = _arguments.choice("pooling", pooling, _POOLINGS)
+        self.markers, self.fill = list(markers), fill
+        if len(self.markers) not in (0, len(layout.ROLES)):
+            raise ValueError(f"`markers` must have a token for queries and one for documents, got {self.markers}.")
         self.width = states.shape[-1]
         self.max_length = getattr(backbone, "max_sequence_length", None)
         self.dropout = getattr(backbone, "dropout", 0.0)
@@ -129,7 +141,8 @@ class Encoder(tf.keras.layers.Layer):
     @functools.cached_property
     def special(self) -> layout.SpecialTokens:
         """The ids of the special tokens."""
-        return layout.special_tokens(self.tokenizer)  # not in the constructor: Keras loads the vocabulary later
+        # not in the constructor: Keras loads the vocabulary later
+        return layout.special_tokens(self.tokenizer, self.markers, self.fill)
 
     @functools.cached_property
     def tokenize(self) -> Callable[[tf.Tensor], tf.RaggedTensor]:
@@ -159,9 +172,10 @@ class Encoder(tf.keras.layers.Layer):
           ids: Token ids of any shape.
 
         Returns:
-          A bool tensor of the same shape: False for padding.
+          A bool tensor of the same shape: False for padding and for `fill`.
         """
-        return tf.not_equal(ids, self.special.pad)
+        is_real = tf.not_equal(ids, self.special.pad)
+        return is_real if self.fill is None else is_real & tf.not_equal(ids, self.special.fill)
 
     def frozen(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns the output of the embeddings and the frozen layers, an input of `call`.
@@ -238,7 +252,7 @@ class Encoder(tf.keras.layers.Layer):
         return cls(**{**config, **parts})
 
 
-def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) -> Encoder:
+def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, **options: Any) -> Encoder:
     """Loads a checkpoint that KerasHub can read, such as all-MiniLM-L6-v2 or google-bert/bert-base-uncased.
 
     Args:
@@ -247,6 +261,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
         Face Hub, from which the files are downloaded once into its cache; a name without "/" is one of
         sentence-transformers.
       frozen_layers: Number of layers that are not trained, as in `Encoder`.
+      **options: Further arguments of `Encoder`.
 
     Returns:
       The encoder, with the pooling of `1_Pooling/config.json` of sentence-transformers; without that file, the mean.
@@ -273,9 +288,14 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
     """
     hub = _keras_hub("`load_encoder`")
     folder = folder_of(checkpoint)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
+    if _is_electra(config) and sizes[0] != sizes[1]:
+        raise ValueError(f"{folder / 'config.json'}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")
     try:
-        backbone = hub.models.Backbone.from_preset(os.fspath(folder), dtype=tf.keras.mixed_precision.global_policy())
-        tokenizer = hub.models.Tokenizer.from_preset(os.fspath(folder))
+        with _readable(folder, config) as preset:
+            backbone = hub.models.Backbone.from_preset(preset, dtype=tf.keras.mixed_precision.global_policy())
+            tokenizer = hub.models.Tokenizer.from_preset(preset)
     except ImportError:
         raise
     except Exception as error:  # Each format and architecture raises other types.
@@ -285,8 +305,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
     size = getattr(backbone.token_embedding, "input_dim", known)
     if known > size:
         raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    options: dict[str, Any] = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder)}
+    options = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder), **options}
     if "model_type" not in config:  # a preset of KerasHub
         return Encoder(backbone, tokenizer, **options)
     # KerasHub does not read these from the files of Hugging Face.
@@ -301,7 +320,29 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0) 
         places = backbone.embeddings.position_embedding.position_embeddings
         places.assign(places + types[0])
     activation = config.get("hidden_act") if _blocks(backbone) else None
-    return Encoder(backbone, tokenizer, activation=activation, **options)
+    return Encoder(backbone, tokenizer, **{"activation": activation, **options})
+
+
+def _is_electra(config: Mapping[str, Any]) -> bool:
+    return bool(config.get("model_type") == "electra")
+
+
+@contextlib.contextmanager
+def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the folder, or a copy that KerasHub can read: ELECTRA's encoder is BERT's, without the pooler."""
+    if not _is_electra(config):
+        yield os.fspath(folder)
+        return
+    from safetensors.numpy import load_file, save_file
+
+    with tempfile.TemporaryDirectory() as copy:
+        for name in ("tokenizer_config.json", "vocab.txt"):
+            shutil.copy(folder / name, copy)
+        (Path(copy) / "config.json").write_text(json.dumps({**config, "model_type": "bert"}), encoding="utf-8")
+        width = config["hidden_size"]
+        pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
+        save_file({**load_file(folder / "model.safetensors"), **pooler}, Path(copy) / "model.safetensors")
+        yield copy
 
 
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled
 from tfr_smooth.data.column_values import OUTER_BLANKS
+
+ROLES = ("query", "document")
 
 
 class SpecialTokens(NamedTuple):
@@ -19,15 +21,19 @@ class SpecialTokens(NamedTuple):
       start: Id of the first token, such as [CLS].
       end: Id of the last token, such as [SEP].
       between: Ids between two segments: [SEP] for BERT, </s></s> for RoBERTa.
+      markers: Ids after the first token of a query and of a document, by role: [Q] and [D] of ColBERT.
+      fill: Id of the token that fills queries up, [MASK] of ColBERT; None for padding.
     """
 
     pad: int
     start: int
     end: int
     between: tuple[int, ...]
+    markers: Mapping[str, tuple[int, ...]] = {}
+    fill: int | None = None
 
 
-def special_tokens(tokenizer: Any) -> SpecialTokens:
+def special_tokens(tokenizer: Any, markers: Sequence[str] = (), fill: str | None = None) -> SpecialTokens:
     """Returns the special tokens of a KerasHub tokenizer, laid out as by the preprocessor of its model."""
     pad, start, end = (getattr(tokenizer, f"{name}_token_id", None) for name in ("pad", "start", "end"))
     if pad is None or start is None or end is None:
@@ -41,7 +47,18 @@ def special_tokens(tokenizer: Any) -> SpecialTokens:
             preprocessor = kind(tokenizer)
             preprocessor.build(None)
             between = tuple(preprocessor.packer.sep_value)
-    return SpecialTokens(int(pad), int(start), int(end), between)
+    of_role = {role: (token,) for role, token in zip(ROLES, ids_of(tokenizer, markers), strict=False)}
+    filling = None if fill is None else ids_of(tokenizer, [fill])[0]
+    return SpecialTokens(int(pad), int(start), int(end), between, of_role, filling)
+
+
+def ids_of(tokenizer: Any, tokens: Sequence[str]) -> list[int]:
+    """Returns the ids of tokens, or raises a ValueError with a token that is not there."""
+    known = set(tokenizer.get_vocabulary())
+    for token in tokens:
+        if token not in known:
+            raise ValueError(f"`tokenizer` must have the token {token!r}, got {len(known)} others.")
+    return [int(tokenizer.token_to_id(token)) for token in tokens]
 
 
 def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
@@ -65,25 +82,29 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
 
 
 def segments(ids: tf.Tensor, special: SpecialTokens) -> tf.Tensor:
-    """Returns the segment of each token, 0 or 1: the second segment starts after the first separator.
+    """Returns the segment of each token, 0 or 1: the second one is between the first separator and the last one.
 
     Args:
       ids: Token ids, int32 [texts, tokens].
       special: The special tokens.
     """
-    ends = tf.cumsum(tf.cast(tf.equal(ids, special.end), tf.int32), axis=1, exclusive=True)
-    return tf.cast(ends >= len(special.between), tf.int32)
+    is_end = tf.cast(tf.equal(ids, special.end), tf.int32)
+    is_second = tf.cumsum(is_end, axis=1, exclusive=True) >= len(special.between)
+    return tf.cast(is_second & (tf.cumsum(is_end, axis=1, reverse=True) > 0), tf.int32)
 
 
-def single(tokens: tf.RaggedTensor, length: int, special: SpecialTokens) -> tf.Tensor:
+def single(tokens: tf.RaggedTensor, length: int, special: SpecialTokens, role: str | None = None) -> tf.Tensor:
     """Returns `[CLS] text [SEP]` for each text, truncated and padded to a length, int32 [texts, length].
 
     Args:
       tokens: Token ids, int32 [texts, (tokens)].
       length: The length, >= 3.
       special: The special tokens.
+      role: "query" or "document", whose marker follows [CLS]; None for none.
     """
-    return _joined([(special.start,), tokens[:, : length - 2], (special.end,)], length, special)
+    start = (special.start, *special.markers.get(role or "", ()))
+    pad = special.pad if role != "query" or special.fill is None else special.fill
+    return _joined([start, tokens[:, : length - 1 - len(start)], (special.end,)], length, pad)
 
 
 def least_pair(special: SpecialTokens) -> int:
@@ -118,16 +139,16 @@ def pairs(
     parts = tf.RaggedTensor.from_row_lengths(documents.flat_values, tf.reshape(sizes, [-1]))
     parts = tf.RaggedTensor.from_uniform_row_length(parts, passages + 1)[:, :passages].merge_dims(0, 1)
     queries = tf.gather(queries, tf.repeat(tf.range(queries.nrows()), passages))
-    ids = _joined([(special.start,), queries, special.between, parts, (special.end,)], length, special)
+    ids = _joined([(special.start,), queries, special.between, parts, (special.end,)], length, special.pad)
     is_used = numbers < count[:, tf.newaxis]
     return tf.where(is_used[:, :, tf.newaxis], tf.reshape(ids, [-1, passages, length]), special.pad)
 
 
-def _joined(parts: Sequence[tf.RaggedTensor | tuple[int, ...]], length: int, special: SpecialTokens) -> tf.Tensor:
+def _joined(parts: Sequence[tf.RaggedTensor | tuple[int, ...]], length: int, pad: int) -> tf.Tensor:
     """Returns tokens of each text and tokens that are those of all texts side by side, padded, [texts, length]."""
     texts = next(part.nrows() for part in parts if isinstance(part, tf.RaggedTensor))
     columns = [
         part if isinstance(part, tf.RaggedTensor) else tf.tile(tf.constant([part], tf.int32), [texts, 1])
         for part in parts
     ]
-    return tf.concat(columns, axis=1).to_tensor(special.pad, shape=[None, length])
+    return tf.concat(columns, axis=1).to_tensor(pad, shape=[None, length])

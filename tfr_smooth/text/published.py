@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import string
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +20,11 @@ _HEADS = {
     "Albert": ("albert.pooler", "tanh", "classifier"),
     "DistilBert": ("pre_classifier", "relu", "classifier"),
     **dict.fromkeys(("Roberta", "XLMRoberta"), ("classifier.dense", "tanh", "classifier.out_proj")),
+    "Electra": ("classifier.dense", "gelu", "classifier.out_proj"),
 }
 _MODULES = [["Transformer", "Pooling", *dense, *last] for dense in ([], ["Dense"]) for last in ([], ["Normalize"])]
 _LONGEST = 512  # tokens; arrays have so many for each text, also if it is short
+_MARKERS = {"query_token_id": "[unused0]", "doc_token_id": "[unused1]"}  # ColBERT's
 _OUTPUTS = {"Identity": None, "Sigmoid": "sigmoid"}
 
 
@@ -41,17 +45,19 @@ class Published(NamedTuple):
 
     Args:
       architecture: That of `TextRanker`.
-      length: The most tokens of a text, or of a pair.
-      head: The head of a cross-encoder, or the layer after the pooling; None without one.
+      sizes: The arguments of `TextRanker` for the most tokens of a text, or of a pair.
+      head: The head of a cross-encoder, or the layer after the encoder; None without one.
+      encoder: The arguments of the `Encoder`.
     """
 
     architecture: str
-    length: int
+    sizes: dict[str, int]
     head: Head | None
+    encoder: Mapping[str, Any] = {}
 
 
-def read(folder: Path) -> Published | None:
-    """Returns what a checkpoint has besides its encoder, or None if it has nothing that ranks.
+def read(folder: Path, architecture: str | None = None) -> Published | None:
+    """Returns what a checkpoint has besides its encoder, or None if it has nothing that ranks by this architecture.
 
     Raises:
       ValueError: If it has parts that are not supported. The message names the file and the part.
@@ -62,10 +68,14 @@ def read(folder: Path) -> Published | None:
     length = length or _json(folder / "tokenizer_config.json").get("model_max_length")
     places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
     length = int(min(length or _LONGEST, places, _LONGEST))
-    if kind.endswith(_PAIRS):
-        return Published("cross", length, _head(folder, config, kind.removesuffix(_PAIRS)))
-    if (folder / "artifact.metadata").exists():
-        raise ValueError(f"{folder / 'artifact.metadata'}: the linear layer and the markers of ColBERT are not read")
+    is_late = (folder / "artifact.metadata").exists()
+    found = "cross" if kind.endswith(_PAIRS) else "late" if is_late else "single"
+    if architecture not in (None, found):
+        return None
+    if found == "cross":
+        return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
+    if found == "late":
+        return _late(folder)
     modules = _json(folder / "modules.json") or []
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds not in _MODULES and modules:
@@ -73,7 +83,23 @@ def read(folder: Path) -> Published | None:
         raise ValueError(f"{folder / 'modules.json'}: modules must be {expected}, got {', '.join(kinds)}")
     dense = [_dense(folder / module["path"]) for module, kind in zip(modules, kinds, strict=True) if kind == "Dense"]
     is_known = bool(modules) or (folder / "1_Pooling").exists()
-    return Published("single", length, dense[0] if dense else None) if is_known else None
+    sizes = dict.fromkeys(("length", "query_length"), length)
+    return Published(found, sizes, dense[0] if dense else None) if is_known else None
+
+
+def _late(folder: Path) -> Published:
+    """Returns what the checkpoints of ColBERT have."""
+    path = folder / "artifact.metadata"
+    config = _json(path)
+    for name, value in {"similarity": "cosine", "interaction": "colbert", "attend_to_mask_tokens": False}.items():
+        if config.get(name, value) != value:
+            raise ValueError(f"{path}: {name} must be {value!r}, got {config[name]!r}")
+    (kernel,) = tensors(folder, ["linear.weight"])
+    width, ignored = len(kernel), string.punctuation if config.get("mask_punctuation", True) else ""
+    markers = [config.get(name, token) for name, token in _MARKERS.items()]
+    head = Head({"dense": [width, "linear"], "ignored": list(ignored)}, [kernel.T, np.zeros(width, np.float32)])
+    sizes = {"length": config.get("doc_maxlen", 220), "query_length": config.get("query_maxlen", 32)}
+    return Published("late", sizes, head, {"markers": markers, "fill": "[MASK]"})
 
 
 def _dense(folder: Path) -> Head:

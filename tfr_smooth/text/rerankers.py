@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled
+from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 
 _HIDDEN = ("tanh", "relu", "gelu", "linear")
@@ -285,14 +287,17 @@ class LateInteraction(Reranker):
 
     $$s = \gamma \sum_{i \in q} \max_{j \in d} \cos(h_i, h_j)$$
 
-    (Khattab and Zaharia, "ColBERT", SIGIR 2020, Eq. 3, without the projection; the scale $\gamma$ is trained and
-    initialized to 1.) A document is encoded once for all queries. The input is `{"query_ids": [batch, tokens],
-    "document_ids": [batch, list, tokens]}`, int32, optionally with `query_hidden` and `document_hidden`, the output of
-    the encoder's frozen layers; see `LateInputs`. Returns scores, float32 [batch, list]. Padding documents have the
-    lowest possible score.
+    (Khattab and Zaharia, "ColBERT", SIGIR 2020, Eq. 3; the scale $\gamma$ is trained and initialized to 1.) A document
+    is encoded once for all queries. With a layer after the encoder, as ColBERT has, $f(W h + c)$ takes the place of h.
+
+    The input is `{"query_ids": [batch, tokens], "document_ids": [batch, list, tokens]}`, int32, optionally with
+    `query_hidden` and `document_hidden`, the output of the encoder's frozen layers; see `LateInputs`. Returns scores,
+    float32 [batch, list]. Padding documents have the lowest possible score.
 
     Args:
       encoder: The encoder.
+      dense: The width of a layer after the encoder and its activation f, such as [128, "linear"]. None: no layer.
+      ignored: Tokens that do not count in documents, such as punctuation in ColBERT; with `markers` of the encoder.
       **kwargs: Arguments of `Reranker`.
 
     Example:
@@ -309,9 +314,19 @@ class LateInteraction(Reranker):
 
     _scale = 1.0
 
-    def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, *, dense: Sequence[Any] | None = None, ignored: Sequence[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(encoder, **kwargs)
         self.width = encoder.width  # of the vectors
+        self.ignored, self.dense = list(ignored), None if dense is None else list(dense)
+        if ignored and not encoder.markers:
+            raise ValueError(f"`encoder` must have `markers` with `ignored`, got none and {self.ignored}.")
+        if self.dense is not None:
+            self.width = _arguments.integer("dense", self.dense[0], least=1)
+            _arguments.choice("dense", self.dense[1], _HIDDEN)
+            shapes = {"dense_kernel": (encoder.width, self.width), "dense_bias": (self.width,)}
+            self._dense = [self.add_weight(name=name, shape=shape) for name, shape in shapes.items()]
         start = tf.keras.initializers.Constant(self._scale / self.head_rate)
         self.scale = self.add_weight(name="head_scale", shape=(), initializer=start)
         self.built = True
@@ -342,8 +357,31 @@ class LateInteraction(Reranker):
         Returns:
           Vectors of length 1, and 0 for padding, float32 [..., tokens, width].
         """
-        hidden, mask = self.encode(ids, frozen, training)
-        return tf.math.l2_normalize(hidden, axis=-1) * tf.cast(mask, tf.float32)[..., tf.newaxis]
+        hidden, _ = self.encode(ids, frozen, training)
+        counts = tf.not_equal(ids, self.encoder.special.pad)
+        if self.ignored:
+            is_ignored = tf.reduce_any(ids[..., tf.newaxis] == tf.constant(self._ignored_ids), axis=-1)
+            counts &= ~(is_ignored & (ids[..., 1:2] == self.encoder.special.markers["document"]))
+        return self._normalized(hidden) * tf.cast(counts, tf.float32)[..., tf.newaxis]
+
+    @functools.cached_property
+    def _ignored_ids(self) -> list[int]:
+        return layout.ids_of(self.encoder.tokenizer, self.ignored)
+
+    def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the output of the layer after the encoder, scaled to length 1."""
+        if self.dense is not None:
+            vectors = _layer(vectors, *self._dense, activation=self.dense[1])
+        return tf.math.l2_normalize(vectors, axis=-1)
+
+    def set_head(self, weights: Sequence[Any]) -> None:
+        """Sets the kernel and the bias of the layer after the encoder, [encoder's width, width] and [width]."""
+        for variable, value in zip(self._dense, weights, strict=True):
+            variable.assign(value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "dense": self.dense, "ignored": self.ignored}
 
     def interact(self, queries: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
         """Returns the scores of documents, computed from token vectors.
@@ -399,24 +437,6 @@ class SingleVector(LateInteraction):
 
     _scale = 20.0  # not tuned: the default of the losses of sentence-transformers
 
-    def __init__(self, encoder: Encoder, *, dense: Sequence[Any] | None = None, **kwargs: Any) -> None:
-        super().__init__(encoder, **kwargs)
-        self.dense: list[Any] | None = None
-        if dense is not None:
-            self.dense = [_arguments.integer("dense", dense[0], least=1), _arguments.choice("dense", dense[1], _HIDDEN)]
-            self.width = self.dense[0]
-            shapes = {"dense_kernel": (encoder.width, self.width), "dense_bias": (self.width,)}
-            self._dense = [self.add_weight(name=name, shape=shape) for name, shape in shapes.items()]
-
-    def set_head(self, weights: Sequence[Any]) -> None:
-        """Sets the kernel and the bias of the layer after the pooling, [encoder's width, width] and [width]."""
-        for variable, value in zip(self._dense, weights, strict=True):
-            variable.assign(value)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "dense": self.dense}
-
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the vectors of texts.
 
@@ -428,12 +448,9 @@ class SingleVector(LateInteraction):
         Returns:
           Vectors of length 1, and 0 for padding, float32 [..., 1, width].
         """
-        hidden, _ = self.encode(ids, frozen, training)
-        vectors = self.encoder.pool(hidden, ids)
-        if self.dense is not None:
-            vectors = _layer(vectors, *self._dense, activation=self.dense[1])
-            vectors *= tf.cast(self.encoder.mask(ids)[..., :1], tf.float32)  # padding stays 0
-        return tf.math.l2_normalize(vectors, axis=-1)[..., tf.newaxis, :]
+        hidden, mask = self.encode(ids, frozen, training)
+        vectors = self._normalized(self.encoder.pool(hidden, ids))
+        return (vectors * tf.cast(mask[..., :1], tf.float32))[..., tf.newaxis, :]  # padding is 0
 
     def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the scores and labels of all documents of the batch for each query.

@@ -160,10 +160,11 @@ class TextRanker(Estimator):
     ) -> TextRanker:
         """Returns a ranker with the weights of a published reranker, which ranks without training.
 
-        A cross-encoder (BERT, RoBERTa, XLM-RoBERTa, DistilBERT or ALBERT for sequence classification with one label,
-        such as "cross-encoder/ms-marco-MiniLM-L6-v2" or "BAAI/bge-reranker-base") keeps its head; its scores are those
-        before an activation, unless its configuration names the sigmoid. A checkpoint of sentence-transformers ranks by
-        the cosines of its vectors. `fit` trains it, or another ranker with it as `init_model`.
+        A cross-encoder (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT or ELECTRA for sequence classification with one
+        label, such as "cross-encoder/ms-marco-MiniLM-L6-v2" or "BAAI/bge-reranker-base") keeps its head; its scores are
+        those before an activation, unless its configuration names the sigmoid. A checkpoint of sentence-transformers
+        ranks by the cosines of its vectors, and one of ColBERT, such as "colbert-ir/colbertv2.0", by those of tokens.
+        `fit` trains it, or another ranker with it as `init_model`.
 
         Args:
           checkpoint: The folder or the name, as for the argument `encoder`.
@@ -181,11 +182,10 @@ class TextRanker(Estimator):
         """
         found = published.read(folder_of(checkpoint))
         if found is None:
-            expected = "a cross-encoder with one label or a model of sentence-transformers"
+            expected = "a cross-encoder with one label, or a model of sentence-transformers or ColBERT"
             raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
-        sizes = ("length",) if found.architecture == "cross" else ("length", "query_length")
         defaults: dict[str, Any] = {"encoder": checkpoint, "architecture": found.architecture}
-        ranker = cls(**defaults | dict.fromkeys(sizes, found.length) | params)
+        ranker = cls(**defaults | found.sizes | params)
         with _seeded(ranker._params["seed"]):
             ranker.model_ = ranker._make_model(None)
         ranker.columns_ = {"query": query, "text": text, "label": label, "query_id": query_id}
@@ -276,13 +276,14 @@ class TextRanker(Estimator):
     def _make_model(self, init_model: TextRanker | None) -> Reranker:
         """Returns the initial model."""
         p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
-        encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"])
+        found = published.read(folder_of(p["encoder"]), p["architecture"])
+        options = {} if found is None else found.encoder
+        encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"], **options)
         for name in inputs_class.ARGUMENTS:
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
-        options: dict[str, Any] = {"head_rate": p["head_learning_rate"] / p["learning_rate"]}
-        found = published.read(folder_of(p["encoder"])) if p["architecture"] != "late" else None
-        head = found.head if found is not None and found.architecture == p["architecture"] else None
+        options = {"head_rate": p["head_learning_rate"] / p["learning_rate"]}
+        head = None if found is None else found.head
         if head is not None:
             options |= head.options
             if model_class is CrossEncoder:

@@ -144,7 +144,7 @@ class LateInputs(_Inputs):
           name: "query" or "document".
           tokens: Token ids without special tokens, int32 [texts, (tokens)].
         """
-        return layout.single(tokens, self._sizes[name], self._special)
+        return layout.single(tokens, self._sizes[name], self._special, name)
 
     def from_tokens(
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
