@@ -42,10 +42,10 @@ def test_pairs_match_a_token_by_token_reference(length, special, passages):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_second_segment_starts_after_all_separators():
+def test_the_second_segment_is_between_the_separators():
     ids = [[2, 7, 3, 3, 8, 3, 0]]
     two = SPECIAL._replace(between=(3, 3))
-    np.testing.assert_array_equal(layout.segments(tf.constant(ids), two), [[0, 0, 0, 0, 1, 1, 1]])
+    np.testing.assert_array_equal(layout.segments(tf.constant(ids), two), [[0, 0, 0, 0, 1, 1, 0]])
 
 
 def test_single_texts_are_truncated_and_padded():

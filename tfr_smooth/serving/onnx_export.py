@@ -60,9 +60,8 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       (1, 2)
     """
     check_process()
-    with _arguments.needed("tf2onnx", extra="onnx", by="`export_onnx`"):
+    with _arguments.needed("onnx", extra="onnx", by="`export_onnx`"):
         import onnx
-        import tf2onnx
     lookups: dict[str, _Lookup] = {}
     if isinstance(_arguments.instance("model", model, Scorer), TableScorer):
         model, lookups = _with_lookups(model)
@@ -76,13 +75,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
     servable, _ = make_servable(model, inputs)
-    search: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
-    search["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
-    with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below
-        proto, _ = tf2onnx.convert.from_function(servable.rank, [], opset=_OPSET, custom_op_handlers=search)
-    unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
-    if unknown:
-        raise ValueError(f"`model` must consist of operations that ONNX has, got {unknown}: export a SavedModel.")
+    proto = converted(servable.rank, [])
     proto = onnx.compose.add_prefix(proto, _INNER)
     for output in proto.graph.output:  # ONNX before 1.19 cannot leave them out.
         inner, output.name = output.name, output.name.removeprefix(_INNER)
@@ -92,6 +85,27 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     onnx.checker.check_model(proto, full_check=True)
     _files.write_bytes(path, [proto.SerializeToString()])
     return Path(path)
+
+
+def converted(function: Any, signature: Sequence[tf.TensorSpec]) -> Any:
+    """Returns the ONNX model of a `tf.function`.
+
+    Raises:
+      ValueError: If ONNX does not have one of its operations.
+      ImportError: If tf2onnx is not installed.
+    """
+    with _arguments.needed("tf2onnx", extra="onnx", by="ONNX"):
+        import onnx
+        import tf2onnx
+    handlers: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
+    handlers["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
+    handlers["Erfc"] = (_erfc, [])
+    with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below
+        proto, _ = tf2onnx.convert.from_function(function, signature, opset=_OPSET, custom_op_handlers=handlers)
+    unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
+    if unknown:
+        raise ValueError(f"`model` must consist of operations that ONNX has, got {unknown}: export a SavedModel.")
+    return proto
 
 
 class _Lookup(NamedTuple):
@@ -180,6 +194,15 @@ def _search(comparison: str, ctx: Any, node: Any, name: str, args: Sequence[Any]
     options = {"attr": {"keepdims": 0}, "outputs": outputs, "shapes": [shape], "dtypes": [dtype]}
     ctx.remove_node(name)
     ctx.make_node("ReduceSum", [counted, axes[1]], **options)
+
+
+def _erfc(ctx: Any, node: Any, name: str, args: Sequence[Any]) -> None:
+    """Converts the complementary error function of gelu, which ONNX does not have."""
+    inputs, outputs, dtype = list(node.input), node.output, ctx.get_dtype(node.output[0])
+    options = {"outputs": outputs, "shapes": [ctx.get_shape(outputs[0])], "dtypes": [dtype]}
+    one = ctx.make_const(f"{name}_one", np.ones([], np.float32)).output[0]
+    ctx.remove_node(name)
+    ctx.make_node("Sub", [one, ctx.make_node("Erf", inputs).output[0]], **options)
 
 
 def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup]) -> None:

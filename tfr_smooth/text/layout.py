@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -72,13 +73,39 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
         import tensorflow_text  # noqa: F401
 
     def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
-        tokens = tokenizer(tf.strings.regex_replace(texts, OUTER_BLANKS, ""))
+        texts = tf.strings.regex_replace(texts, OUTER_BLANKS, "")
+        with _normalizing(tokenizer) as normalize:
+            tokens = tokenizer(normalize(texts))
         if not isinstance(tokens, tf.RaggedTensor):
             name = type(tokenizer).__name__
             raise ValueError(f"`tokenizer` must return ragged token ids, got {name}, which returns {tokens}.")
         return tf.cast(tokens, tf.int32)
 
     return _compiled.traced(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
+
+
+@contextlib.contextmanager
+def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
+    """Yields BERT's normalization of texts, in place of KerasHub's, which also replaces characters such as an ellipsis.
+
+    Blanks are spaces, control characters are left out, accents are those of NFD.
+    """
+    import tensorflow_text
+
+    flags = {name: getattr(tokenizer, name) for name in ("lowercase", "strip_accents") if hasattr(tokenizer, name)}
+
+    def normalize(texts: tf.Tensor) -> tf.Tensor:
+        for pattern, new in ((r"[\t\n\r\p{Zs}]", " "), (r"\p{C}|\x{FFFD}", "")) if flags else ():
+            texts = tf.strings.regex_replace(texts, pattern, new)
+        if flags.get("strip_accents"):
+            texts = tf.strings.regex_replace(tensorflow_text.normalize_utf8(texts, "NFD"), r"\p{Mn}", "")
+        return tf.strings.lower(texts, encoding="utf-8") if flags.get("lowercase") else texts
+
+    tokenizer.__dict__.update(dict.fromkeys(flags, False))
+    try:
+        yield normalize
+    finally:
+        tokenizer.__dict__.update(flags)
 
 
 def segments(ids: tf.Tensor, special: SpecialTokens) -> tf.Tensor:

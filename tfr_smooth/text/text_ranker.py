@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, training
+from tfr_smooth import _arguments, _files, _keras, training
 from tfr_smooth._estimator import (
     Estimator,
     check_shared,
@@ -31,7 +31,7 @@ from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
 from tfr_smooth.serving import versions
-from tfr_smooth.text import published, text_lists, token_inputs
+from tfr_smooth.text import onnx_export, published, text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, folder_of, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
 from tfr_smooth.training.softmax_first import softmax_first
@@ -427,27 +427,40 @@ class TextRanker(Estimator):
         return evaluated(lists, self._scores(lists), measures, by_query)
 
     def export(
-        self, path: str | os.PathLike[str], *, version: int | None = None, card: Mapping[str, Any] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "saved_model",
+        version: int | None = None,
+        card: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Exports the model for TF Serving, with the tokenizer.
+        """Exports the model for TF Serving or ONNX Runtime, with the tokenizer.
 
-        The signature takes the strings `query` [batch] and `documents` [batch, list], and returns `scores` [batch,
-        list]. Pad lists with ""; ignore the scores of padding. With `architecture="single"`, the signatures `queries`
-        and `documents` take the strings `texts` [batch] and return `vectors` [batch, width], as `encode` does. Import
-        `tensorflow_text` before loading the SavedModel; TF Serving includes it.
+        The signature of the SavedModel takes the strings `query` [batch] and `documents` [batch, list], and returns
+        `scores` [batch, list]. Pad lists with ""; ignore the scores of padding. With `architecture="single"`, the
+        signatures `queries` and `documents` take the strings `texts` [batch] and return `vectors` [batch, width], as
+        `encode` does. Import `tensorflow_text` before loading it; TF Serving includes it.
+
+        For ONNX, the folder has `model.onnx`, which takes `input_ids`, int64 [texts, tokens] of any sizes, and
+        `tokenizer.json` of the package `tokenizers`, whose ids of pairs or texts these are. "cross" returns the
+        `scores` [texts] of pairs. The others return `vectors`, [texts, width] for "single" and [texts, tokens, width]
+        for "late", 0 for padding; `query_tokenizer.json` is for queries.
 
         Args:
-          path: The directory of the versions.
-          version: The version, >= 1. None: the next one.
-          card: Further content of the model card, as for `serving.export_ranker`.
+          path: The directory of the versions, or for ONNX the folder.
+          format: "saved_model" for TF Serving, or "onnx".
+          version: The version of the SavedModel, >= 1. None: the next one.
+          card: Further content of the model card of the SavedModel, as for `serving.export_ranker`.
 
         Returns:
-          The directory PATH/VERSION.
+          The directory PATH/VERSION, or the folder of the ONNX file.
 
         Raises:
-          ValueError: If the version exists.
+          ValueError: If the version or the folder exists, or `passages` is not 1 for ONNX.
         """
         model = self._fitted()
+        if _arguments.choice("format", format, ("saved_model", "onnx")) == "onnx":
+            return self._export_onnx(Path(path))
         module, signatures = tf.Module(), _signatures(model, self._inputs(model.encoder))
         # Only the variables: with the model itself, Keras would also save all of its functions.
         module.model_variables = _keras.tensorflow_variables(model.variables)
@@ -460,6 +473,17 @@ class TextRanker(Estimator):
             versions.write_card(folder, entries, model=described)
 
         return versions.publish(path, version, write)
+
+    def _export_onnx(self, path: Path) -> Path:
+        if self._params["passages"] != 1:
+            raise ValueError(f"`passages` must be 1 for ONNX, got {self._params['passages']}.")
+        if path.exists():
+            raise ValueError(f"`path` must be a new folder, got {os.fspath(path)!r}.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _files.replacing(path, overwrite=False) as unfinished:
+            unfinished.mkdir()
+            onnx_export.write(self._fitted(), unfinished, self._params)
+        return path
 
 
 def _signatures(model: Reranker, inputs: token_inputs.Inputs) -> dict[str, Any]:
