@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, losses
+from tfr_smooth import _arguments, _files, _hub, losses
 from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.checks import warn
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
-_NAME = "estimator.keras"  # Keras looks at the ending.
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
 _LEAST_QUERIES = 10  # that may choose the epoch without a warning; not tuned
 
@@ -347,6 +346,52 @@ class Estimator(ScikitLearn):
             raise ValueError(f"`path` must be a file of `{cls.__name__}.save`, got {got}") from error
         return estimator
 
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        card: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Uploads the fitted estimator to the Hugging Face Hub with a model card; `from_pretrained` reads it.
+
+        Args:
+          repo_id: The name of the repository, OWNER/NAME, which is created if it does not exist.
+          private: Whether a new repository is private. None: as the owner has it.
+          token: The token of the hub. None: that of `hf auth login`.
+          card: Further content of the model card, by title: a text, or values that are printed as JSON, such as
+            {"data": "Clicks of May.", "metrics": {"ndcg": 0.61}}.
+
+        Returns:
+          The URL of the repository.
+
+        Raises:
+          ValueError: If the name is no OWNER/NAME, or the estimator is not fitted.
+          ImportError: If huggingface-hub is not installed; the extra `tfr_smooth[hub]` includes it.
+        """
+        self._fitted()
+        entries = {"training": self._card(None, None)["training"], **(card or {})}
+        return _hub.push(repo_id, self._write, type(self), entries, private, token)
+
+    @classmethod
+    def from_pretrained(cls, checkpoint: str | os.PathLike[str]) -> Self:
+        """Reads an estimator from the Hugging Face Hub.
+
+        Args:
+          checkpoint: The name of a repository that `push_to_hub` wrote, OWNER/NAME, or the folder of its files.
+
+        Returns:
+          The estimator, with its arguments.
+
+        Raises:
+          ValueError: If the download fails, or the repository has no estimator of this class.
+        """
+        path = _hub.folder_of(checkpoint, [_hub.FILE, "config.json"]) / _hub.FILE
+        if not path.is_file():
+            raise ValueError(f"`checkpoint` must have the file {_hub.FILE}, got {os.fspath(checkpoint)!r}.")
+        return cls.load(path)
+
     def _write(self, path: str | os.PathLike[str]) -> None:
         state, arrays = self._state()
         content = {
@@ -370,7 +415,7 @@ class Estimator(ScikitLearn):
         if not hasattr(self, "model_"):
             return {"params": self._params, "requests": requests}
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / _NAME
+            path = Path(folder) / _hub.FILE
             self._write(path)
             return {"file": path.read_bytes(), "requests": requests}
 
@@ -381,7 +426,7 @@ class Estimator(ScikitLearn):
             self.__dict__.update(type(self)(**state["params"]).__dict__)
             return
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / _NAME
+            path = Path(folder) / _hub.FILE
             path.write_bytes(state["file"])
             self.__dict__.update(type(self).load(path).__dict__)
 

@@ -176,7 +176,7 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
     with pytest.raises(ValueError, match=message):
         text.load_encoder("some/model")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ImportError, match=r"needs huggingface-hub: pip install 'tfr_smooth\[text\]'"):
+    with pytest.raises(ImportError, match=r"needs huggingface-hub: pip install 'tfr_smooth\[hub\]'"):
         text.load_encoder("some/model")
 
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, _serialization
+from tfr_smooth import _arguments, _hub, _keras, _serialization
 from tfr_smooth.text import layout
 
 if not _keras.IS_KERAS_3:
@@ -30,13 +29,12 @@ _POOLING_OF_MODE = {
     **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
     **dict.fromkeys(("cls", "cls_token"), "first"),
 }
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
 _FILES = [
     *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
     *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
     *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "1_Pooling/config.json"),
-    *("metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
+    *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
 _ACTIVATIONS = {
     "gelu": tf.keras.activations.gelu,
@@ -363,22 +361,7 @@ def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
 
 def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
     """Returns the folder of a checkpoint, after the download of a name."""
-    folder, name = Path(checkpoint), os.fspath(checkpoint)
-    if (folder / "config.json").is_file():
-        return folder
-    if folder.exists() or not isinstance(checkpoint, str) or not _HUB_NAME.fullmatch(name):
-        raise ValueError(f"`checkpoint` must be a folder with config.json or a name on Hugging Face, got {name}.")
-    name = name if "/" in name else f"sentence-transformers/{name}"
-    with _arguments.needed("huggingface-hub", extra="text", by=f"The download of {name}"):
-        import huggingface_hub
-    try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_FILES))
-    except Exception as error:  # Of the connection, the name, the access or the disk; each has other types.
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"`checkpoint` is no folder, and the download of {name} failed: {type(error).__name__}: {reason} "
-            f"Without access to the hub, run `hf download {name} --local-dir FOLDER` elsewhere, and pass the folder."
-        ) from error
+    return _hub.folder_of(checkpoint, _FILES, owner="sentence-transformers")
 
 
 def _pooling_of(folder: Path) -> str:

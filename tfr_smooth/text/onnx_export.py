@@ -63,7 +63,7 @@ def _tokenizer(model: Reranker, role: str | None, length: int) -> Any:
     elif isinstance(known, kinds.SentencePieceTokenizer):
         from sentencepiece import sentencepiece_model_pb2
 
-        proto = sentencepiece_model_pb2.ModelProto.FromString(known.proto)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(known.proto)  # type: ignore[attr-defined]
         scores = {piece.piece: piece.score for piece in proto.pieces}
         pieces = [(token, scores.get(token, 0.0)) for token in by_id]
         found = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, tokens["<unk>"]))
@@ -81,7 +81,7 @@ def _tokenizer(model: Reranker, role: str | None, length: int) -> Any:
     used = {by_id[number]: number for numbers in ids.values() for number in numbers}
     found.post_processor = processors.TemplateProcessing(**templates, special_tokens=list(used.items()))
     found.enable_truncation(length)
-    is_filled = role == "query" and special.fill is not None
-    pad = special.fill if is_filled else special.pad
-    found.enable_padding(pad_id=pad, pad_token=by_id[pad], length=length if is_filled else None)
+    fill = special.fill if role == "query" else None
+    pad = special.pad if fill is None else fill
+    found.enable_padding(pad_id=pad, pad_token=by_id[pad], length=None if fill is None else length)
     return found

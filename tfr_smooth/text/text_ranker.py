@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, _keras, training
+from tfr_smooth import _arguments, _files, _hub, _keras, training
 from tfr_smooth._estimator import (
     Estimator,
     check_shared,
@@ -164,7 +164,8 @@ class TextRanker(Estimator):
         label, such as "cross-encoder/ms-marco-MiniLM-L6-v2" or "BAAI/bge-reranker-base") keeps its head; its scores are
         those before an activation, unless its configuration names the sigmoid. A checkpoint of sentence-transformers
         ranks by the cosines of its vectors, and one of ColBERT, such as "colbert-ir/colbertv2.0", by those of tokens.
-        `fit` trains it, or another ranker with it as `init_model`.
+        `fit` trains it, or another ranker with it as `init_model`. A ranker that `push_to_hub` uploaded has its own
+        arguments and columns.
 
         Args:
           checkpoint: The folder or the name, as for the argument `encoder`.
@@ -180,7 +181,12 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If the checkpoint is no reranker, or has parts that are not supported; see `load_encoder`.
         """
-        found = published.read(folder_of(checkpoint))
+        folder = folder_of(checkpoint)
+        if (folder / _hub.FILE).is_file():
+            if params:
+                raise ValueError(f"`checkpoint` has arguments of its own, got {', '.join(params)}: use `set_params`.")
+            return super().from_pretrained(folder)
+        found = published.read(folder)
         if found is None:
             expected = "a cross-encoder with one label, or a model of sentence-transformers or ColBERT"
             raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
