@@ -1,36 +1,41 @@
 """Pairs of texts per second in training and reranking, beside the cross-encoder of sentence-transformers.
 
-python benchmarks/rerankers.py --model_dir=all-MiniLM-L6-v2 --threads=1 --runs=3 --warm_runs=1
+python benchmarks/rerankers.py --model_dir=cross-encoder --threads=1 --runs=3 --warm_runs=1
 
-Both sides tokenize the same texts, of made-up words, and use the same checkpoint. Training steps have 8 lists of a
+All sides tokenize the same texts, of made-up words, and use the same checkpoint: a cross-encoder with one label, as
+`CrossEncoder("all-MiniLM-L6-v2", num_labels=1).save_pretrained(folder)` writes. Training steps have 8 lists of a
 relevant and three other documents, a softmax loss, all layers and Adam. sentence-transformers is used if it is
-installed.
+installed. ONNX files also have weights of 8 bits.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import pathlib
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import harness
 import numpy as np
 from absl import app, flags
 
-_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a BERT encoder from Hugging Face.", required=True)
+_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a cross-encoder from Hugging Face.", required=True)
 _QUERIES = flags.DEFINE_integer("queries", 16, "Queries, a multiple of 8.", lower_bound=8)
 _DEPTH = flags.DEFINE_integer("depth", 32, "Documents per query that are reranked.", lower_bound=4)
 _WORDS = flags.DEFINE_integer("words", 60, "Mean number of words per document.", lower_bound=1)
 _LENGTH = flags.DEFINE_integer("length", 128, "Maximum tokens per pair.", lower_bound=8)
 
 LISTS, DOCUMENTS = 8, 4
+BATCH = 32  # pairs at once in ONNX Runtime
 
 
 def texts() -> tuple[dict[str, str], dict[str, list[str]]]:
     """Returns queries, and the documents of each query."""
     random = np.random.default_rng(0)
-    vocabulary = (pathlib.Path(_MODEL_DIR.value) / "vocab.txt").read_text(encoding="utf-8").split()
+    tokenizer = json.loads((pathlib.Path(_MODEL_DIR.value) / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary = tokenizer["model"]["vocab"]
     words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
 
     def some(count: int) -> str:
@@ -40,8 +45,8 @@ def texts() -> tuple[dict[str, str], dict[str, list[str]]]:
     return queries, {query: [some(random.poisson(_WORDS.value) + 1) for _ in range(_DEPTH.value)] for query in queries}
 
 
-def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Returns functions that rerank, with the scores as result, and that train."""
+def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, Sequence[Callable[[], Any]]]:
+    """Returns functions that rerank, with the scores as result, and that train; for ONNX only the first."""
     import pandas as pd
     import tensorflow as tf
 
@@ -54,7 +59,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Call
         for number, each in enumerate(found)
     ]
     table = pd.DataFrame(rows, columns=["query", "text", "label"])
-    ranker = text.TextRanker(encoder=_MODEL_DIR.value, length=_LENGTH.value, epochs=0, verbose=False).fit(table)
+    ranker = text.TextRanker.from_pretrained(_MODEL_DIR.value, length=_LENGTH.value)
     model = ranker.model_
     model.compile(tf.keras.optimizers.Adam(2e-5), losses.SoftmaxLoss())
 
@@ -65,7 +70,33 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Call
         drawn = text_lists.TrainingLists(lists, relevant=1, negatives=DOCUMENTS - 1, seed=0)
         model.fit(drawn.dataset(inputs, batch_size=LISTS, epochs=range(1)), verbose=0, shuffle=False)
 
-    return lambda: ranker.predict(table).reshape(len(queries), -1), train
+    folder = pathlib.Path(tempfile.mkdtemp()) / "onnx"
+    ranker.export(folder, format="onnx")
+    onnxruntime, quantization = (importlib.import_module(f"onnxruntime{part}") for part in ("", ".quantization"))
+    onnxruntime.set_default_logger_severity(3)
+    quantization.quantize_dynamic(folder / "model.onnx", folder / "int8.onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = harness.threads()
+    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+
+    def by_onnx(name: str) -> Callable[[], np.ndarray]:
+        session = onnxruntime.InferenceSession(folder / name, options)
+
+        def rerank() -> np.ndarray:
+            ids = [each.ids for each in tokenizer.encode_batch([row[:2] for row in rows])]
+            order, scores = sorted(range(len(ids)), key=lambda row: len(ids[row])), np.zeros(len(ids), np.float32)
+            for some in (order[start : start + BATCH] for start in range(0, len(ids), BATCH)):
+                padded = np.zeros([len(some), len(ids[some[-1]])], np.int64)
+                for place, row in enumerate(some):
+                    padded[place, : len(ids[row])] = ids[row]
+                scores[some] = session.run(["scores"], {"input_ids": padded})[0]
+            return scores.reshape(len(queries), -1)
+
+        return rerank
+
+    sides: dict[str, Sequence[Callable[[], Any]]] = {"onnx": [by_onnx("model.onnx")], "int8": [by_onnx("int8.onnx")]}
+    return {"ours": (lambda: ranker.predict(table).reshape(len(queries), -1), train), **sides}
 
 
 def theirs(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:
@@ -114,12 +145,16 @@ def main(argv: list[str]) -> None:
     else:  # before TensorFlow: PyTorch may crash after it
         peer["sentence-transformers"] = theirs(queries, documents)
     harness.use_threads()
-    sides = {"ours": ours(queries, documents), **peer}
+    sides: dict[str, Sequence[Callable[[], Any]]] = {**ours(queries, documents), **peer}
     results = []
     for place, (what, pairs) in enumerate(
         (("reranking", _QUERIES.value * _DEPTH.value), ("training", _QUERIES.value * DOCUMENTS))
     ):
-        result = harness.race({name: each[place] for name, each in sides.items()}, what=what, pairs=pairs)
+        running = {name: each[place] for name, each in sides.items() if place < len(each)}
+        if what == "reranking":
+            scores = {name: side() for name, side in running.items()}
+            print({name: f"{np.abs(each - scores['ours']).max():.1e} off" for name, each in scores.items()}, flush=True)
+        result = harness.race(running, what=what, pairs=pairs)
         results.append(result)
         rates = {name: f"{1000.0 * pairs / ms:,.0f}" for name, ms in result["milliseconds"].items()}
         print(f"{what}: pairs per second {rates}", flush=True)

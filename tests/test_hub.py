@@ -63,7 +63,9 @@ def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame):
 def test_a_recommender_comes_back(hub):
     random = np.random.default_rng(0)
     table = pd.DataFrame({"user": np.repeat(np.arange(20), 5), "item": random.integers(0, 9, 100)})
-    model = recommendation.Recommender(epochs=1, verbose=False).fit(recommendation.from_dataframe(table, user="user", item="item"))
+    model = recommendation.Recommender(epochs=1, verbose=False).fit(
+        recommendation.from_dataframe(table, user="user", item="item")
+    )
     model.push_to_hub("me/items")
     found = recommendation.Recommender.from_pretrained("me/items")
     np.testing.assert_array_equal(found.recommend([0, 1], topn=3).items, model.recommend([0, 1], topn=3).items)

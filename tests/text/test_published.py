@@ -218,6 +218,25 @@ def test_another_colbert_is_refused_by_name(values, message, tmp_path):
         text.TextRanker.from_pretrained(colbert(tmp_path, **values)).predict(frame_of("colbert")[0])
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+def test_a_tokenizer_json_is_enough(family, tmp_path):
+    # transformers 5 writes no other file of the tokenizer.
+    folder = changed(tmp_path / "model", family)
+    ranker = text.TextRanker.from_pretrained(folder)
+    ranker.export(tmp_path / "onnx", format="onnx")
+    shutil.copy(tmp_path / "onnx" / "tokenizer.json", folder)
+    for name in ("vocab.txt", "vocab.json", "merges.txt"):
+        (folder / name).unlink(missing_ok=True)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("do_lower_case", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    frame, expected = frame_of(family)
+    frame.loc[1, "query"] = "WING"
+    found = text.TextRanker.from_pretrained(folder).predict(frame)
+    np.testing.assert_array_equal(found, ranker.predict(frame))
+    np.testing.assert_allclose(found[[0, 2]], np.array(expected["scores"])[[0, 2]], rtol=1e-4)
+
+
 def test_electra_with_small_embeddings_is_refused(tmp_path):
     with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
         text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))

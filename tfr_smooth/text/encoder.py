@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -327,20 +326,47 @@ def _is_electra(config: Mapping[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the folder, or a copy that KerasHub can read: ELECTRA's encoder is BERT's, without the pooler."""
-    if not _is_electra(config):
+    """Yields the folder, or another one that KerasHub can read.
+
+    KerasHub reads no tokenizer.json, which transformers 5 writes alone. ELECTRA is read as BERT without the pooler.
+    """
+    files = _vocabulary(folder)
+    if not files and not _is_electra(config):
         yield os.fspath(folder)
         return
-    from safetensors.numpy import load_file, save_file
-
     with tempfile.TemporaryDirectory() as copy:
-        for name in ("tokenizer_config.json", "vocab.txt"):
-            shutil.copy(folder / name, copy)
-        (Path(copy) / "config.json").write_text(json.dumps({**config, "model_type": "bert"}), encoding="utf-8")
-        width = config["hidden_size"]
-        pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
-        save_file({**load_file(folder / "model.safetensors"), **pooler}, Path(copy) / "model.safetensors")
+        for path in folder.iterdir():
+            (Path(copy) / path.name).symlink_to(path.resolve())
+        if _is_electra(config):
+            from safetensors.numpy import load_file, save_file
+
+            files["config.json"] = json.dumps({**config, "model_type": "bert"})
+            width, weights = config["hidden_size"], Path(copy) / "model.safetensors"
+            pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
+            weights.unlink()
+            save_file({**load_file(folder / weights.name), **pooler}, weights)
+        for name, content in files.items():
+            (Path(copy) / name).unlink(missing_ok=True)
+            (Path(copy) / name).write_text(content, encoding="utf-8")
         yield copy
+
+
+def _vocabulary(folder: Path) -> dict[str, str]:
+    """Returns the files of the tokenizer that KerasHub reads, by name, if the folder has only tokenizer.json."""
+    path = folder / "tokenizer.json"
+    if not path.is_file() or any((folder / name).exists() for name in ("vocab.txt", "vocab.json")):
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    kind, tokens = content["model"]["type"], content["model"]["vocab"]
+    if kind == "WordPiece" and sorted(tokens.values()) == list(range(len(tokens))):
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        settings = {"do_lower_case": (content["normalizer"] or {}).get("lowercase", False), **settings}
+        in_order = "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__))
+        return {"vocab.txt": in_order, "tokenizer_config.json": json.dumps(settings)}
+    if kind == "BPE":
+        merges = (merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"])
+        return {"vocab.json": json.dumps(tokens), "merges.txt": "".join(f"{merge}\n" for merge in merges)}
+    return {}
 
 
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
