@@ -81,7 +81,7 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
-        "onnx": needs("`export_onnx`", "tf2onnx", "onnx"),
+        "onnx": needs("`export_onnx`", "onnx", "onnx"),
         "rank": needs("`rank`", "pandas", "pandas"),
         "to_pandas": needs("`to_pandas`", "pandas", "pandas"),
     }

@@ -330,7 +330,7 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
 
     KerasHub reads no tokenizer.json, which transformers 5 writes alone. ELECTRA is read as BERT without the pooler.
     """
-    files = _vocabulary(folder)
+    files = _vocabulary(folder) if "model_type" in config else {}  # else a preset of KerasHub
     if not files and not _is_electra(config):
         yield os.fspath(folder)
         return
