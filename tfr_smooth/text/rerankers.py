@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled
@@ -80,9 +79,10 @@ class Reranker(tf.keras.Model):
         inputs = [flat] if frozen is None else [flat, tf.reshape(frozen, tf.concat([tf.shape(flat), shape[-1:]], 0))]
         is_grouped = training and len(ids.shape) > 2  # Queries are too few.
         groups = max(1, _groups() // self.micro_batches) if is_grouped else 1
-        return tf.reshape(self._by_length(inputs, groups, training), shape), self.encoder.mask(ids)
+        hidden = self._by_length(inputs, groups) if groups > 1 else self.encoder(*inputs, training=training)
+        return tf.reshape(tf.cast(hidden, tf.float32), shape), self.encoder.mask(ids)
 
-    def _by_length(self, inputs: list[tf.Tensor], groups: int, training: bool | None) -> tf.Tensor:
+    def _by_length(self, inputs: list[tf.Tensor], groups: int) -> tf.Tensor:
         """Returns the hidden states of texts, encoded in groups of like lengths without the padding of each group."""
         texts, size = tf.unstack(tf.shape(inputs[0]))
         lengths = tf.reduce_max(tf.where(inputs[0] == self.encoder.special.pad, 0, tf.range(1, size + 1)), axis=1)
@@ -91,10 +91,13 @@ class Reranker(tf.keras.Model):
         # oneDNN refuses groups without a text: they have one that is padding.
         inputs = [tf.pad(each, [[0, 1], *[[0, 0]] * (each.shape.rank - 1)]) for each in inputs]
         lengths, parts = tf.pad(lengths, [[0, 1]]), []
+        # Traced once for all groups.
+        signature = [any_size(each) for each in inputs]
+        encode = _compiled.traced(lambda *part: self.encoder(*part, training=True), input_signature=signature)
         for number in range(groups):
             rows = order[tf.size(order) * number // groups : tf.size(order) * (number + 1) // groups]
             longest = tf.maximum(tf.reduce_max(tf.gather(lengths, rows)), 1)
-            hidden = self.encoder(*(tf.gather(each, rows)[:, :longest] for each in inputs), training=training)
+            hidden = encode(*(tf.gather(each, rows)[:, :longest] for each in inputs))
             parts.append(tf.pad(tf.cast(hidden, tf.float32), [[0, 0], [0, size - longest], [0, 0]]))
         shape = [texts + 1, size, self.encoder.width]
         return tf.scatter_nd(order[:, tf.newaxis], tf.concat(parts, axis=0), shape)[:texts]
@@ -192,8 +195,10 @@ def _layer(vectors: tf.Tensor, kernel: Any, bias: Any, *, activation: str) -> tf
 
 def any_size(array: Any) -> tf.TensorSpec:
     """Returns the spec of an input of which all sizes may change, except the width of hidden states."""
-    width = array.shape[-1] if array.ndim > 2 and np.issubdtype(array.dtype, np.floating) else None
-    return tf.TensorSpec([*[None] * (array.ndim - 1), width], array.dtype)
+    shape, dtype = array.shape, tf.as_dtype(array.dtype)
+    return tf.TensorSpec(
+        [*[None] * (len(shape) - 1), shape[-1] if len(shape) > 2 and dtype.is_floating else None], dtype
+    )
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
