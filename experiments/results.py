@@ -34,7 +34,8 @@ class Results(NamedTuple):
       jobs: One row per job: dataset, fold, ranker, seed, settings (JSON), selected (whether these settings were
         selected), valid_MEASURE (the mean over validation queries), best_epoch, fit_seconds (processor time) and curves
         (JSON).
-      settings: JSON values: the labels of the "entries", "select_by", and what else the results depend on.
+      settings: JSON values: the labels of the "entries", "select_by", and what else the results depend on; and the
+        "rankers", the "grid" and the "settings" of the latest study, by which `read_config` repeats it.
     """
 
     queries: pd.DataFrame
@@ -83,13 +84,16 @@ def collect(study: Study, *, ensemble: bool = False) -> Results:
     if not queries:
         raise ValueError(f"`study` must have at least one result, got none in {study.folder}.")
     settings = {
+        "rankers": {entry.label: {"ranker": entry.ranker, **entry.settings} for entry in study.entries},
+        "grid": dict(study.grid),
+        "settings": dict(study.settings),
         "entries": [entry.label for entry in study.entries],
         "select_by": study.select_by,
         "relevance_level": study.relevance_level,
         "files": {dataset.name: {fold: dataset.digests(fold) for fold in dataset.folds} for dataset in study.datasets},
     }
     table = pd.concat(queries, ignore_index=True)
-    return Results(table[[*_PLACE, *MEASURES]], pd.DataFrame(jobs), settings)
+    return Results(table[[*_PLACE, *MEASURES]], pd.DataFrame(jobs), json.loads(json.dumps(settings)))
 
 
 def _job_row(job: Job, description: dict[str, Any], arrays: Any) -> dict[str, Any]:
@@ -136,7 +140,11 @@ def _joined(old: Results, new: Results, folder: Path) -> Results:
     files = {**old.settings.get("files", {}), **new.settings.get("files", {})}
     settings = {**new.settings, "entries": list(dict.fromkeys([*old.settings["entries"], *new.settings["entries"]]))}
     settings |= {"files": files} if files else {}
-    before, now = ({**each.settings, "entries": None, "files": None} for each in (old, new))
+    rankers = {**old.settings.get("rankers", {}), **new.settings.get("rankers", {})}
+    settings |= {"rankers": rankers} if rankers else {}
+    # What each ranker was run with may differ: the table of jobs has it.
+    free = dict.fromkeys(("entries", "files", "rankers", "grid", "settings"))
+    before, now = ({**each.settings, **free} for each in (old, new))
     changed = [name for name in now if before.get(name) != now[name]]
     changed += [name for name, each in old.settings.get("files", {}).items() if files[name] != each]
     changed += ["measures"] if old.measures != new.measures else []

@@ -61,17 +61,23 @@ class Entry:
         return [{**fixed, **dict(zip(searched, values, strict=True))} for values in products]
 
 
+# The keys of `study.json` that are no arguments of a config.
+OF_RESULTS = ("entries", "select_by", "relevance_level", "seeds", "files")
+
+
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the arguments `entries`, `grid` and `settings` of a `Study` from a JSON file.
 
     Its key "rankers" has a list of names, or the settings of each ranker by its label, among which "ranker" is its name
-    if it differs from the label.
+    if it differs from the label. The file `study.json` of the results of a study repeats it.
 
     Raises:
       ValueError: If the file is not valid.
     """
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
+    if isinstance(config, dict) and "rankers" in config:
+        config = {name: values for name, values in config.items() if name not in OF_RESULTS}
     if not isinstance(config, dict) or not set(config) <= {"rankers", "grid", "settings"}:
         raise ValueError(f"{os.fspath(path)} must have an object with the keys rankers, grid, settings.")
     rankers = config.pop("rankers", [])

@@ -1,5 +1,6 @@
 """The tables in the documentation match the results in docs/results."""
 
+import json
 import pathlib
 
 import pandas as pd
@@ -8,6 +9,7 @@ from scipy import stats
 
 import experiments
 from experiments import tables
+from experiments.rankers import RANKERS
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 # Folder -> page with its tables, and the measures of each.
@@ -58,6 +60,22 @@ LOSSES = {
     "neuralsort_ndcg": "NeuralSort-NDCG",
     "smoothi_ndcg": "SmoothI-NDCG",
 }
+
+
+@pytest.mark.parametrize("name", ["mq2007", "mq2008", "mq2008_metrics"])
+def test_the_settings_of_a_study_repeat_it(name):
+    """The candidates are the published ones, except those of `Ranker()`, whose defaults have changed."""
+    folder = DOCS / "results" / name
+    config = experiments.read_config(folder / "study.json")
+    jobs = experiments.read_results(folder).jobs
+    assert {entry.label for entry in config["entries"]} == set(jobs["ranker"])
+    for entry in config["entries"]:
+        if entry.label != "Ranker()":
+            defaults = RANKERS[entry.ranker].defaults
+            published = [json.loads(each) for each in jobs.loc[jobs["ranker"] == entry.label, "settings"].unique()]
+            candidates = entry.candidates(config["grid"], config["settings"])
+            assert len(published) == len(candidates), entry
+            assert all({**defaults, **each} in [{**defaults, **other} for other in candidates] for each in published)
 
 
 def test_the_page_contains_the_table_of_losses():

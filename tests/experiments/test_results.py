@@ -58,6 +58,18 @@ def test_written_results_are_read_back_and_give_the_same_report(results, tmp_pat
     assert json.loads(page.partition("```json")[2].partition("```")[0]) == results.settings
 
 
+def test_the_written_settings_repeat_the_study(dataset, tmp_path):
+    entries = [experiments.Entry("random"), experiments.Entry("ridge", {"strength": 2.0}, "Mine")]
+    first = experiments.Study([dataset], entries, tmp_path, grid={"strength": (1.0,)}, settings={"epochs": 3})
+    assert first.run(workers=0) == []
+    experiments.write_results(experiments.collect(first), tmp_path)
+    other = experiments.Study([dataset], [experiments.Entry("single_feature")], tmp_path)
+    assert other.run(workers=0) == []
+    experiments.write_results(experiments.collect(other), tmp_path)  # adds its ranker
+    config = experiments.read_config(tmp_path / "study.json")
+    assert config["entries"] == [*entries, *other.entries]
+
+
 def test_a_second_command_adds_its_rows_to_the_tables(tmp_path):
     experiments.write_results(made_up(["ridge", "random"], [0.5, 0.2]), tmp_path)
     found = experiments.write_results(made_up(["list_net", "random"], [0.6, 0.3]), tmp_path)
