@@ -518,6 +518,16 @@ def psl(labels, scores, activation="tanh", score_range=10.0, temperature=1.0):
     return (np.asarray(labels) * np.log(powers.sum(axis=1))).sum()
 
 
+def bsl(labels, scores, positive_temperature=1.0, temperature=1.0):
+    """Wu et al. 2024: tau log E exp(s / tau) of the other documents minus that of the relevant ones."""
+    labels, scores = np.asarray(labels, np.float64), np.asarray(scores, np.float64)
+
+    def smooth_maximum(weights, tau):
+        return tau * np.log(np.average(np.exp((scores - scores.max()) / tau), weights=weights))
+
+    return smooth_maximum(labels == 0.0, temperature) - smooth_maximum(labels, positive_temperature)
+
+
 def poly1_softmax(labels, scores, epsilon=1.0, temperature=1.0):
     """Leng et al. 2022: the softmax loss and epsilon times the probability of other documents than the relevant."""
     chances = softmax(np.asarray(scores, np.float64) / temperature)
@@ -757,6 +767,7 @@ def mean_squared(labels, scores):
 
 BASELINES = {
     "adr_mse": adr_mse,
+    "bsl": bsl,
     "calibrated_softmax": calibrated_softmax,
     "psl": psl,
     "softmax_at_k": softmax_at_k,

@@ -243,6 +243,32 @@ def test_psl_of_two_documents(activation):
     np.testing.assert_allclose(value_of(loss, [2, 0], [1, 3]), 2 * math.log(1 + power), rtol=1e-12)
 
 
+# ---- BSL
+
+
+def test_bsl_of_binary_labels_is_the_authors_loss_times_their_temperature():
+    """junkangwu/BSL, -log(E exp(s+ / t) / E exp(s- / t)) with one temperature and the exponent 1."""
+    labels, scores = np.array([1, 0, 1, 0, 0]), np.random.RandomState(4).randn(5)
+    relevant, others = (np.exp(scores[labels == each] / 0.3).mean() for each in (1, 0))
+    found = value_of(losses.BSLLoss(positive_temperature=0.3, temperature=0.3), labels, scores)
+    np.testing.assert_allclose(found, -0.3 * np.log(relevant / others), rtol=1e-6)
+
+
+def test_bsl_of_large_and_small_temperatures_compares_means_and_highest_scores():
+    labels, scores = [2, 1, 0, 0, 1], [1.0, -2.0, 0.5, 3.0, 0.25]
+    wide, narrow = (losses.BSLLoss(positive_temperature=each, temperature=each) for each in (1e5, 1e-4))
+    np.testing.assert_allclose(
+        value_of(wide, labels, scores), 1.75 - np.average([1, -2, 0.25], weights=[2, 1, 1]), 1e-4
+    )
+    np.testing.assert_allclose(value_of(narrow, labels, scores), 3.0 - 1.0, rtol=1e-3)
+
+
+def test_bsl_lowers_the_weight_of_relevant_documents_with_low_scores():
+    """Its weights are a softmax of their scores, those of the softmax loss are equal."""
+    _, gradient = value_and_gradient(losses.BSLLoss(positive_temperature=0.5), [[1, 1, 0]], [[1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(gradient, [[-1 / (1 + np.exp(-2.0)), -1 / (1 + np.exp(2.0)), 1.0]], rtol=1e-6)
+
+
 # ---- ListMLE
 
 

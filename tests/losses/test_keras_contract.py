@@ -112,7 +112,7 @@ def test_float64_scores_and_policies_select_the_type():
 @sample
 def test_mean_with_sample_weight_divides_by_the_weights_of_included_lists(name):
     subject = checks.SUBJECTS[name]
-    labels, scores = a_batch(length=6)
+    labels, scores = subject.batch
     labels = np.vstack([labels, np.full((1, 6), -1.0, np.float32)])
     scores = np.vstack([scores, scores[:1]])
     weights = np.array([1.0, 2.0, 0.5, 3.0, 0.0, 9.0], np.float32)

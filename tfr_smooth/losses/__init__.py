@@ -44,6 +44,7 @@ from tfr_smooth.losses.smooth import SmoothIMAPLoss as SmoothIMAPLoss
 from tfr_smooth.losses.smooth import SmoothINDCGLoss as SmoothINDCGLoss
 from tfr_smooth.losses.smooth import SmoothIPrecisionLoss as SmoothIPrecisionLoss
 from tfr_smooth.losses.smooth import SoftNDCGLoss as SoftNDCGLoss
+from tfr_smooth.losses.softmax import BSLLoss as BSLLoss
 from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
 from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
 from tfr_smooth.losses.softmax import Poly1SoftmaxLoss as Poly1SoftmaxLoss

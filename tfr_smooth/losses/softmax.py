@@ -372,6 +372,67 @@ _LOG_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 
 
+@LOSSES.register("bsl")
+class BSLLoss(RankingLoss):
+    r"""BSL, the bilateral softmax loss: a smooth maximum of the other scores minus that of the relevant ones.
+
+    $$-\tau_1 \log \frac{\sum_i y_i e^{s_i / \tau_1}}{\sum_i y_i}
+      + \tau_2 \log \frac{1}{n} \sum_{j: y_j = 0} e^{s_j / \tau_2}$$
+
+    for n documents with the label 0 (Wu et al., "BSL: Understanding and Improving Softmax Loss for Recommendation",
+    ICDE 2024). Relevant documents with low scores, which may be noise, count little; all count the same in the limit of
+    a large $\tau_1$. The authors' code divides by $\tau_1$, and has $\tau_1$ in both exponential functions; their
+    labels are 0 and 1. The loss has no lower bound: it is for bounded scores, such as the cosines of `Recommender`.
+    Invariant to a shift of the scores. Lists without a relevant or without another document are excluded. Weights of
+    documents become one weight per list (`list_weights`).
+
+    Args:
+      positive_temperature: $\tau_1$, the divisor of the scores of relevant documents, > 0.
+      temperature: $\tau_2$, the divisor of the other scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.BSLLoss(positive_temperature=1.0)
+      >>> print(loss(tf.constant([[1.0, 1.0, 0.0]]), tf.constant([[2.0, 0.0, 1.0]])).numpy().round(4))
+      -0.4338
+    """
+
+    shift_invariant = True
+
+    def __init__(
+        self, *, positive_temperature: float = 1.0, temperature: float = 1.0, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(**options)
+        self.positive_temperature = _arguments.scale("positive_temperature", positive_temperature)
+        self.temperature = _arguments.scale("temperature", temperature)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        highest, relevant = _log_mean_exp(scores, labels, self.positive_temperature)
+        highest_other, other = _log_mean_exp(scores, tf.cast((labels == 0.0) & mask, scores.dtype), self.temperature)
+        return highest_other - highest + (other - relevant)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists without a relevant or without another document."""
+        return super().counts(labels, mask) & tf.reduce_any((labels == 0.0) & mask, axis=1)
+
+
+def _log_mean_exp(scores: tf.Tensor, weights: tf.Tensor, temperature: float) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Returns the highest score and $\tau \log \sum_j w_j e^{s_j / \tau} / \sum_j w_j$, minus that score."""
+    mask = weights > 0.0
+    logs = tf.math.log(_padded.fill(weights, mask, 1e-26))
+    above = tf.reduce_logsumexp(_logits(scores, mask, temperature) + logs, axis=1) - tf.reduce_logsumexp(logs, axis=1)
+    highest = tf.reduce_max(_padded.fill(scores, mask, scores.dtype.min), axis=1)
+    return tf.stop_gradient(highest), temperature * above
+
+
 def weighted_cross_entropy(
     labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, temperature: float
 ) -> tf.Tensor:
