@@ -336,20 +336,20 @@ def swaps(wires, network):
         size *= 2
 
 
-def sorting_network_indicators(scores, steepness=10.0, network="bitonic", distribution="cauchy"):
+def sorting_network_indicators(scores, steepness=10.0, sorting_network="bitonic", distribution="cauchy"):
     """The relaxed permutation of arXiv:2105.04019, Eq. 2 and 3, from the documents in descending order.
 
     A bitonic network has a power of two of wires, those without a document at minus infinity.
     """
     n, order = len(scores), np.argsort(-scores, kind="stable")
-    wires = 2 ** math.ceil(math.log2(n)) if network == "bitonic" else n
+    wires = 2 ** math.ceil(math.log2(n)) if sorting_network == "bitonic" else n
     x, matrix = np.full(wires, -np.inf), np.zeros((wires, n))
     x[:n] = scores[order]
     for wire, document in enumerate(order):
         tied = scores == scores[document]
         matrix[wire, tied] = 1.0 / tied.sum()
     keeps = {"cauchy": lambda d: math.atan(d) / math.pi + 0.5, "logistic": sigmoid}[distribution]
-    for pairs in swaps(wires, network):
+    for pairs in swaps(wires, sorting_network):
         for a, b in pairs:
             if np.isinf(x[a]) or np.isinf(x[b]):  # a hard swap
                 hard = [b, a] if x[b] > x[a] else [a, b]
@@ -441,7 +441,7 @@ INDICATORS = {
     "soft": (softrank_indicators, ("sigma", "distribution", "sinkhorn_steps")),
     "neuralsort": (neuralsort_indicators, ("temperature", "sinkhorn_steps")),
     "softsort": (softsort_indicators, ("temperature", "power")),
-    "sortingnetwork": (sorting_network_indicators, ("steepness", "network", "distribution")),
+    "sortingnetwork": (sorting_network_indicators, ("steepness", "sorting_network", "distribution")),
 }
 POSITIONS = {
     "approx": (approx_positions, ("alpha",)),

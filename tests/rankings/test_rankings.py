@@ -373,7 +373,10 @@ def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn
         (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
         (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
         (lambda: LapSum(alpha=0.0), "`alpha` must be a finite number > 0, got 0.0."),
-        (lambda: SortingNetwork(network="merge"), "`network` must be one of 'bitonic', 'odd_even', got 'merge'."),
+        (
+            lambda: SortingNetwork(sorting_network="merge"),
+            "`sorting_network` must be one of 'bitonic', 'odd_even', got 'merge'.",
+        ),
         (lambda: SortingNetwork(distribution="t"), "`distribution` must be one of 'cauchy', 'logistic', got 't'."),
         (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),
     ],

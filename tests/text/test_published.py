@@ -237,6 +237,14 @@ def test_a_tokenizer_json_is_enough(family, tmp_path):
     np.testing.assert_allclose(found[[0, 2]], np.array(expected["scores"])[[0, 2]], rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "artifact.metadata"])
+def test_a_damaged_file_is_named(name, tmp_path):
+    folder = changed(tmp_path, "colbert")
+    (folder / name).write_text('{"a": ')
+    with pytest.raises(ValueError, match=f"{name}: not JSON: Expecting value"):
+        text.TextRanker.from_pretrained(folder)
+
+
 def test_electra_with_small_embeddings_is_refused(tmp_path):
     with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
         text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))

@@ -51,8 +51,8 @@ class SortingNetwork(Ranking):
 
     Args:
       steepness: Beta, > 0. The ranking is exact in the limit of infinity. A number or a non-trainable `tf.Variable`.
-      network: "bitonic", with $\log_2(n) (\log_2(n) + 1) / 2$ layers for n documents (n rounded up to a power of two),
-        or "odd_even", with n layers.
+      sorting_network: "bitonic", with $\log_2(n) (\log_2(n) + 1) / 2$ layers for n documents (n rounded up to a power
+        of two), or "odd_even", with n layers.
       distribution: "cauchy" or "logistic".
 
     Raises:
@@ -71,13 +71,13 @@ class SortingNetwork(Ranking):
     """
 
     steepness: float | tf.Variable = 10.0
-    network: str = "bitonic"
+    sorting_network: str = "bitonic"
     distribution: str = "cauchy"
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "steepness", _arguments.temperature("steepness", self.steepness))
-        _arguments.choice("network", self.network, NETWORKS)
+        _arguments.choice("sorting_network", self.sorting_network, NETWORKS)
         _arguments.choice("distribution", self.distribution, _NETWORKS)
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
@@ -119,7 +119,7 @@ class SortingNetwork(Ranking):
         """Returns values [batch, list, M] of the documents, 0 at padding, after the network: [batch, K, M]."""
         network = _NETWORKS[self.distribution]
         beta, ranks = _compiled.scalar(self.steepness, scores.dtype), _padded.num_ranks(scores, topn)
-        found = network(scores, values, mask, beta, *_layers(self.network, _padded.length(scores)))[:, :ranks]
+        found = network(scores, values, mask, beta, *_layers(self.sorting_network, _padded.length(scores)))[:, :ranks]
         return tf.ensure_shape(found, [scores.shape[0], ranks if isinstance(ranks, int) else None, values.shape[2]])
 
 

@@ -285,7 +285,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     """
     hub = _keras_hub("`load_encoder`")
     folder = folder_of(checkpoint)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
     if _is_electra(config) and sizes[0] != sizes[1]:
         raise ValueError(f"{folder / 'config.json'}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")
@@ -310,7 +310,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
         kind = config["position_embedding_type"]
         raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
     if hasattr(tokenizer, "strip_accents"):
-        strip = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("strip_accents")
+        strip = read_json(folder / "tokenizer_config.json").get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     if config["model_type"] == "roberta":
         (types,) = tensors(folder, ["roberta.embeddings.token_type_embeddings.weight"])
@@ -356,10 +356,10 @@ def _vocabulary(folder: Path) -> dict[str, str]:
     path = folder / "tokenizer.json"
     if not path.is_file() or any((folder / name).exists() for name in ("vocab.txt", "vocab.json")):
         return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = read_json(path)
     kind, tokens = content["model"]["type"], content["model"]["vocab"]
     if kind == "WordPiece" and sorted(tokens.values()) == list(range(len(tokens))):
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        settings = read_json(folder / "tokenizer_config.json")
         settings = {"do_lower_case": (content["normalizer"] or {}).get("lowercase", False), **settings}
         in_order = "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__))
         return {"vocab.txt": in_order, "tokenizer_config.json": json.dumps(settings)}
@@ -369,12 +369,20 @@ def _vocabulary(folder: Path) -> dict[str, str]:
     return {}
 
 
+def read_json(path: Path) -> Any:
+    """Returns the content of a file of a checkpoint."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {' '.join(str(error).split())}") from error
+
+
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
     """Returns tensors of the safetensors files of a folder, as float32."""
     from safetensors import safe_open
 
     index, found = folder / "model.safetensors.index.json", []
-    files = json.loads(index.read_text(encoding="utf-8"))["weight_map"] if index.is_file() else {}
+    files = read_json(index)["weight_map"] if index.is_file() else {}
     for name in names:
         path = folder / files.get(name, "model.safetensors")
         try:
@@ -395,7 +403,7 @@ def _pooling_of(folder: Path) -> str:
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "mean"
-    config = json.loads(path.read_text(encoding="utf-8"))
+    config = read_json(path)
     if "pooling_mode" in config:  # in newer versions
         modes = [str(config["pooling_mode"])]
     else:

@@ -105,7 +105,7 @@ def _scorer(retriever: TextRanker | str, corpus: list[str]) -> Callable[[list[st
         vectors = retriever.encode(corpus)
         return lambda queries: retriever.encode(queries, role="query") @ vectors.T
     _arguments.choice("retriever", retriever, ("bm25",))
-    with _arguments.needed("bm25s", extra="experiments", by="`mine_negatives` with 'bm25'"):
+    with _arguments.needed("bm25s", extra="text", by="`mine_negatives` with 'bm25'"):
         import bm25s
     options: dict[str, Any] = {"stopwords": "en", "return_ids": False, "show_progress": False}
     index = bm25s.BM25()

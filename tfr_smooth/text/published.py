@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.text.encoder import tensors
+from tfr_smooth.text.encoder import read_json, tensors
 
 _PAIRS = "ForSequenceClassification"
 # By architecture, the layer between the first token and the score with its activation, and the layer of the score.
@@ -130,4 +129,4 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
 
 
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
