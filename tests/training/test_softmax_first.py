@@ -98,3 +98,17 @@ def test_the_config_has_the_loss_and_the_stage():
     assert (again.name, again.reduction, again.shift_invariant) == ("mine", "sum", True)
     with pytest.raises(ValueError, match="`is_first` must be"):
         training.SoftmaxFirstLoss(loss.loss, is_first=2)
+
+
+@pytest.mark.parametrize(
+    ("softmax_epochs", "verbose", "lines"), [(1, True, 1), (1, False, 0), (0, True, 0), (3, True, 0)]
+)
+def test_a_line_tells_where_the_values_of_the_loss_change(softmax_epochs, verbose, lines, capsys):
+    features, labels, queries = np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 2, np.arange(12) // 4
+    ranker = tfr_smooth.Ranker(
+        hidden=[4], members=1, epochs=3, softmax_epochs=softmax_epochs, trees=False, verbose=verbose
+    )
+    ranker.fit(features, labels, qid=queries)
+    line = "From this epoch on, the loss is smoothi_ndcg_loss; before, it was softmax\n"
+    printed = capsys.readouterr().out
+    assert printed.count(line) == printed.count(line + "Epoch 2/3") == lines

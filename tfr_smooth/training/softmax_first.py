@@ -92,6 +92,7 @@ class SoftmaxFirst(tf.keras.callbacks.Callback):
     $$\mathrm{rate}(e) = \frac{\mathrm{rate}}{2} \Big(1 + \cos \frac{\pi e}{\mathrm{epochs}}\Big)$$
 
     in epoch e, from 0 on. Both depend only on the epoch: a resumed training run only needs the correct `initial_epoch`.
+    Unless `fit` is silent, a line tells where the loss changes, because its values then do, too.
 
     Args:
       learning_rate: The rate of the first epoch, > 0.
@@ -135,6 +136,8 @@ class SoftmaxFirst(tf.keras.callbacks.Callback):
         self.model.optimizer.learning_rate = self._rate * share
         if self._loss is not None:
             self._loss.is_first.assign(epoch < self._softmax_epochs)
+            if self.params.get("verbose") and epoch == self._softmax_epochs > 0:
+                print(f"From this epoch on, the loss is {self._loss.loss.name}; before, it was softmax", flush=True)
 
 
 def softmax_first(
