@@ -146,13 +146,31 @@ def test_a_page_renders_completely_and_fits_the_window(page, width, browser, sit
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+# What readers type -> the section that answers it.
+SEARCHES = {
+    "SmoothI": "relaxations/smoothi.html",
+    "missing values": "ranker.html#missing-values",
+    "weights": "ranker.html#weights",
+    "slow": "faq.html#why-is-the-first-epoch-slow",
+    "memory": "faq.html#how-do-i-reduce-memory-usage",
+    "csv": "notebooks/csv_to_service.html",
+    "spark": "workers.html",
+}
+
+
 @IN_BROWSER
 @pytest.mark.parametrize("browser", ["light"], indirect=True)
-def test_search_for_smoothi_in_files_lists_its_page_first(browser, site):
+@pytest.mark.parametrize("words", SEARCHES)
+def test_a_search_in_files_lists_the_answer_first(words, browser, site):
     wait = pytest.importorskip("selenium.webdriver.support.wait")
     show(browser, (site / "index.html").as_uri(), 1300)
-    browser.find_element("name", "query").send_keys("SmoothI")
+    browser.find_element("name", "query").send_keys(words)
+    # The first page, and its section if the title of the page does not match.
     results = wait.WebDriverWait(browser, 60).until(
-        lambda driver: driver.find_elements("css selector", ".md-search-result__item > a")
+        lambda driver: driver.find_elements("css selector", ".md-search-result__item:first-child a")
     )
-    assert "/relaxations/smoothi.html" in results[0].get_attribute("href")
+    page, _, section = SEARCHES[words].partition("#")
+    addresses = [result.get_attribute("href").partition("?")[0] for result in results]
+    assert f"/{page}" in addresses[0]
+    fragments = [result.get_attribute("href").partition("#")[2] for result in results]
+    assert not section or section in fragments[:2]
