@@ -13,6 +13,9 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+# Matches an image from another site, such as the badge of Colab: its alternative text.
+_BADGE = re.compile(r"!\[([^\]]*)\]\(https?://[^)]*\)")
+
 
 class Notebook(File):
     """A notebook as a page, to which others link as NAME.ipynb."""
@@ -37,6 +40,7 @@ def markdown(notebook: dict[str, Any]) -> str:
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
+            source = _BADGE.sub(r"\1", source)
             heading = (re.findall(r"^#+ (.+)$", source, re.M) or [heading])[-1]
             parts.append(source)
         else:

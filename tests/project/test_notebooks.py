@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from tests.helpers.documents import ROOT
+from tests.helpers.documents import ROOT, read
 from tfr_smooth import _keras
 
 PATHS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -33,6 +33,17 @@ def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_path
     assert ["error"] not in found and "stderr" not in found
     text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(NOTEBOOKS[name]))
     assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_opens_in_colab_and_installs_a_clone_there(name):
+    first, *_ = ("".join(cell["source"]) for cell in NOTEBOOKS[name]["cells"])
+    repository = "github/tfr-smooth/tfr_smooth/blob/main"
+    assert f"(https://colab.research.google.com/{repository}/docs/notebooks/{name}.ipynb)" in first
+    install = "".join(code_cells(NOTEBOOKS[name])[0]["source"])
+    assert "git clone --quiet https://github.com/tfr-smooth/tfr_smooth\n" in install and "%cd tfr_smooth\n" in install
+    (extras,) = re.findall(r"%pip install --quiet '\.\[([\w,-]+)\]'", install)
+    assert [each for each in extras.split(",") if f"\n{each} = [" not in read("pyproject.toml")] == []
 
 
 @pytest.mark.slow
