@@ -94,7 +94,7 @@ RELAXATIONS: dict[str, Relaxation] = {
         sharp={"steepness": 1e7},
         searched={
             "steepness": (1.0, 10.0, 100.0),
-            "network": ("bitonic", "odd_even"),
+            "sorting_network": ("bitonic", "odd_even"),
             "distribution": ("cauchy", "logistic"),
         },
         not_monotone=tuple(name for name in _EVERY_MEASURE_BY_INDICATORS if name != "err"),
