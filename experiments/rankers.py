@@ -173,6 +173,8 @@ _SEARCHED: dict[str, dict[str, Sequence[float]]] = {
     "softsort": {"temperature": (0.1, 1.0, 10.0, 100.0)},
     "fastsort": {"regularization_strength": (0.01, 0.1, 1.0, 10.0)},
     "sinkhorn": {"epsilon": (0.01, 0.1, 1.0, 10.0)},
+    "lapsum": {"alpha": (0.01, 0.1, 1.0, 10.0)},
+    "sortingnetwork": {"steepness": (0.1, 1.0, 10.0, 100.0)},
 }
 # The training of the SmoothI paper, as arguments of `Ranker`.
 PAPER: dict[str, Any] = {
@@ -213,7 +215,9 @@ class Neural(Method):
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings with their default values."""
         arguments = {name: value for name, value in tfr_smooth.Ranker().get_params().items() if name not in _FIXED}
-        return {**arguments, **losses.hyperparameters(self._loss), **PAPER}
+        # The seed is also the name of a hyperparameter of losses with noise.
+        own = {name: value for name, value in losses.hyperparameters(self._loss).items() if name not in _FIXED}
+        return {**arguments, **own, **PAPER}
 
     def expanded(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings with those that the setting `recipe` stands for."""
