@@ -3,9 +3,10 @@
     python benchmarks/gpu.py --results=gpu --authors=SmoothI/src
 
 needs TensorFlow and this checkout, and writes --results/PART_DEVICE.json after each measurement. With a GPU, it takes
-about five minutes; without one, the same parts run smaller on the CPU. Each part is a process of its own, so that an
-error or a limit ends only this part. With the folder src/ of https://github.com/ygcinar/SmoothI and PyTorch, the
-authors' code is timed as well. The last part lists the checks that failed, and then the exit status is 1.
+several minutes; without one, the same parts run smaller on the CPU. The part cuda_graphs is model_xla with CUDA graphs,
+also of loops. Each part is a process of its own, so that an error or a limit ends only this part. With the folder src/
+of https://github.com/ygcinar/SmoothI and PyTorch, the authors' code is timed as well. The last part lists the checks
+that failed, and then the exit status is 1.
 
 Times are those of the wall clock per step, from many steps in a row, as in training: the GPU computes one step while
 Python prepares the next.
@@ -43,12 +44,20 @@ LOSSES: dict[str, dict[str, Any]] = {
     "approx_ndcg": {},
     "lambda_loss": {"metric": "lambda_rank"},
     "softmax": {},
+    "lapsum_ndcg": {},
+    "sortingnetwork_ndcg": {},
+    "pl_rank_ndcg": {},
+    "bsl": {},
+    "neuralsort_ndcg": {"sinkhorn_steps": 50},
 }
 # The largest differences of gradients, which have the precision of the scores.
 MODES = {"graph": 1e-4, "XLA": 1e-4, "float16": 2e-3, "bfloat16": 1e-2}
 # The others, of values and scores. Matrix products of GPUs have TensorFloat-32's 10 bits.
 DIFFERENCES = {"value": 1e-5, "weights": 1e-5, "difference": 2e-3}
 COMPILED = ("smoothi_ndcg", "soft_ndcg", "approx_ndcg", "lambda_loss", "softmax", "neuralsort_ndcg", "list_mle")
+COMPILED += ("lapsum_ndcg", "sortingnetwork_ndcg", "bsl")
+CHECKED_SMALL = ("bsl", "lapsum_ndcg", "pairwise_qr", "pl_rank_ndcg", "poly1_softmax", "smoothi_ndcg", "xe_ndcg")
+CUDA_GRAPHS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,WHILE,CONDITIONAL"
 
 
 def small() -> bool:
@@ -91,6 +100,13 @@ def peak_mebibytes(run: Callable[[], Any]) -> float | None:
     return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 2**20
 
 
+def checked(part: int, parts: int) -> tuple[str, ...]:
+    """Returns the names of the losses that a part checks."""
+    from tfr_smooth import losses
+
+    return (CHECKED_SMALL if small() else losses.NAMES)[part::parts]
+
+
 def loss_of(name: str) -> Any:
     from tfr_smooth import losses
 
@@ -111,7 +127,8 @@ def losses_part() -> Iterator[Row]:
     for lists, documents in SHAPES[:1] if small() else SHAPES:
         batch = harness.a_batch(*(8, 20) if small() else (lists, documents))
         for name, function in functions.items():
-            if (lists, documents) == (256, 1000) and not on_gpu() and name != "smoothi_ndcg":
+            slow = not on_gpu() or name == "neuralsort_ndcg"
+            if (lists, documents) == (256, 1000) and slow and name != "smoothi_ndcg":
                 continue
             side = harness.TensorFlowSide(function, *batch)
             found: Row = {}
@@ -143,8 +160,11 @@ def authors_part() -> Iterator[Row]:
         yield {"loss": "authors' smoothi_ndcg", "shape": f"{lists}x{documents}", "ms": 1e3 * seconds}
 
 
-def model_part() -> Iterator[Row]:
-    """Training steps of three layers of 1,024 units, and how much of a step is the loss."""
+def model_part(compiled: bool) -> Iterator[Row]:
+    """Training steps of three layers of 1,024 units, and how much of a step is the loss.
+
+    Keras 3 compiles the steps of plain Keras models by XLA, unless told otherwise.
+    """
     import harness
     import tensorflow as tf
 
@@ -154,31 +174,27 @@ def model_part() -> Iterator[Row]:
     squared = tf.keras.losses.MeanSquaredError()
     functions: dict[str, Callable[..., Any]] = {"none": lambda _, scores: tf.reduce_mean(scores)}
     functions |= {"keras mean_squared_error": lambda labels, scores: squared(labels, scores)}
-    functions |= {name: loss_of(name) for name in LOSSES}
-    # Keras 3 compiles the steps of plain Keras models by XLA, unless told otherwise.
-    for compiled in (False, True):
-        without = 0.0
-        for name, function in functions.items():
-            layers = [tf.keras.layers.Dense(width, activation="relu") for _ in range(3)]
-            model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(1), tf.keras.layers.Reshape([documents])])
-            model.build([None, documents, 136])
-            optimizer = tf.keras.optimizers.Adam(1e-3)
-            optimizer.build(model.trainable_variables)
+    functions |= {name: loss_of(name) for name in [*LOSSES][:: 3 if small() else 1]}
+    without = 0.0
+    for name, function in functions.items():
+        layers = [tf.keras.layers.Dense(width, activation="relu") for _ in range(3)]
+        model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(1), tf.keras.layers.Reshape([documents])])
+        model.build([None, documents, 136])
+        optimizer = tf.keras.optimizers.Adam(1e-3)
+        optimizer.build(model.trainable_variables)
 
-            @tf.function(jit_compile=compiled)
-            def step(
-                features: Any, labels: Any, model: Any = model, function: Any = function, own: Any = optimizer
-            ) -> Any:
-                with tf.GradientTape() as tape:
-                    value = function(labels, model(features, training=True))
-                weights = model.trainable_variables
-                own.apply_gradients(zip(tape.gradient(value, weights), weights, strict=True))
-                return value
+        @tf.function(jit_compile=compiled)
+        def step(features: Any, labels: Any, model: Any = model, function: Any = function, own: Any = optimizer) -> Any:
+            with tf.GradientTape() as tape:
+                value = function(labels, model(features, training=True))
+            weights = model.trainable_variables
+            own.apply_gradients(zip(tape.gradient(value, weights), weights, strict=True))
+            return value
 
-            arguments = features, tf.constant(labels)
-            seconds = seconds_of(lambda: step(*arguments), fetch)  # noqa: B023
-            without = without or seconds
-            yield {"loss": name, "XLA": compiled, "ms": 1e3 * seconds, "share_of_loss": 1.0 - without / seconds}
+        arguments = features, tf.constant(labels)
+        seconds = seconds_of(lambda: step(*arguments), fetch)  # noqa: B023
+        without = without or seconds
+        yield {"loss": name, "XLA": compiled, "ms": 1e3 * seconds, "share_of_loss": 1.0 - without / seconds}
 
 
 def input_part() -> Iterator[Row]:
@@ -291,12 +307,12 @@ def right_part(part: int = 0, parts: int = 1) -> Iterator[Row]:
     labels = random.randint(0, 4, [6, 12]).astype(np.float32)
     labels[:, 0], labels[0, -3:] = 2.0, -1.0
     scores = (random.randn(6, 12) * 8.0).round().astype(np.float32) / 8.0  # with ties, and exact in every precision
-    names = losses.NAMES[part::parts]
-    for name in names[:3] if small() else names:
+    for name in checked(part, parts):
         is_random = "seed" in losses.hyperparameters(name)
 
-        def step(labels: Any, scores: Any, name: str = name) -> Any:
-            loss = losses.get(name)  # a new one, which draws the same noise
+        def step(labels: Any, scores: Any, name: str = name, given: Any = {"seed": 1} if is_random else {}) -> Any:
+            tf.random.set_seed(0)  # the same noise each time
+            loss = losses.get(name, **given)
             with tf.GradientTape() as tape:
                 tape.watch(scores)
                 value = loss(labels, scores)
@@ -330,6 +346,62 @@ def right_part(part: int = 0, parts: int = 1) -> Iterator[Row]:
                 metric.update_state(tf.constant(labels), tf.constant(scores))
                 values.append(float(metric.result()))
         yield {"metric": name, "value": abs(values[0] - values[1])}
+
+
+def steps_part(part: int = 0, parts: int = 1) -> Iterator[Row]:
+    """The weights after a step that XLA compiles as a whole, with every loss, relative to the step without XLA."""
+    import tensorflow as tf
+
+    from tfr_smooth import losses
+
+    random = np.random.RandomState(0)
+    labels, features = random.randint(0, 4, [6, 12]), random.randn(6, 12, 5)
+    labels[:, 0], labels[:, 1] = 2, 0
+    for name in checked(part, parts):
+        changes = []
+        for compiled in (False, True):
+            tf.keras.utils.set_random_seed(0)
+            layers = [tf.keras.layers.Dense(8, "tanh"), tf.keras.layers.Dense(1), tf.keras.layers.Reshape([12])]
+            model = tf.keras.Sequential([tf.keras.Input([12, 5]), *layers])
+            model.compile(tf.keras.optimizers.SGD(1e-3), losses.get(name), jit_compile=compiled)
+            before = model.get_weights()
+            try:
+                model.train_on_batch(tf.constant(features, tf.float32), tf.constant(labels, tf.float32))
+            except Exception as error:
+                yield {"loss": name, "XLA": compiled, "error": f"{type(error).__name__}: {str(error)[:300]}"}
+                break
+            after = model.get_weights()
+            changes.append(np.concatenate([(new - old).ravel() for new, old in zip(after, before, strict=True)]))
+        else:
+            # XLA draws other random numbers.
+            measure = "change" if "seed" in losses.hyperparameters(name) else "difference"
+            difference = np.abs(changes[1] - changes[0]).max() / max(np.abs(changes[0]).max(), 1e-9)
+            yield {"loss": name, measure: float(difference)}
+
+
+def recommend_part() -> Iterator[Row]:
+    """Recommendations from a catalog, by `Recommender` and by its export, and that both are the same."""
+    import scipy.sparse
+    import tensorflow as tf
+
+    from tfr_smooth import recommendation
+
+    users, items, topn = (32, 100, 5) if small() else (1024, 41_000, 100)
+    seen = scipy.sparse.random(users, items, density=10.0 / items, format="csr", random_state=0)
+    recommender = recommendation.Recommender(dim=16 if small() else 64, softmax_epochs=1, epochs=1, verbose=False)
+    recommender.fit(recommendation.Interactions(seen > 0))
+    everyone = np.arange(users)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = tf.saved_model.load(str(recommender.export(folder, topn=topn)))
+    served, ids = loaded.signatures["users"], tf.constant(everyone)
+    methods: dict[str, Callable[[], Any]] = {
+        "recommend": lambda: recommender.recommend(everyone, topn=topn).scores,
+        "export": lambda: served(users=ids)["scores"].numpy(),
+    }
+    for name, method in methods.items():
+        yield {"method": name, "items": items, "ms": 1e3 * seconds_of(method, lambda scores: scores)}
+    own, other = (method() for method in methods.values())
+    yield {"export": "recommender", "difference": float(np.abs(own - other).max() / np.abs(own).max())}
 
 
 def replicas_part() -> Iterator[Row]:
@@ -411,17 +483,22 @@ def agree_part() -> Iterator[Row]:
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "losses": losses_part,
     "authors": authors_part,
-    "model": model_part,
+    "model": lambda: model_part(compiled=False),
+    "model_xla": lambda: model_part(compiled=True),
+    "cuda_graphs": lambda: model_part(compiled=True),  # with another environment
     "input": input_part,
     "catalog": catalog_part,
+    "recommend": recommend_part,
     "ranker": ranker_part,
     "text": text_part,
     "replicas": replicas_part,
     "estimators": estimators_part,
     **{f"right{part}": lambda part=part: right_part(part, 3) for part in range(3)},  # type: ignore[misc]
+    **{f"steps{part}": lambda part=part: steps_part(part, 3) for part in range(3)},  # type: ignore[misc]
     "agree": agree_part,
 }
-TIMED = ("losses", "authors", "model", "input", "catalog", "ranker", "text")  # one after another
+# One after another.
+TIMED = ("losses", "authors", "model", "model_xla", "cuda_graphs", "input", "catalog", "recommend", "ranker", "text")
 
 
 def alone(part: str, device: str) -> None:
@@ -439,6 +516,8 @@ def run(part: str, device: str) -> None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     root = str(pathlib.Path(__file__).resolve().parents[1])
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
+    if part == "cuda_graphs":
+        environment["XLA_FLAGS"] = " ".join([environment.get("XLA_FLAGS", ""), CUDA_GRAPHS])
     command = [sys.executable, __file__, f"--process={part},{device}", f"--results={_RESULTS.value}"]
     command += [f"--small={_SMALL.value}"] + ([f"--authors={_AUTHORS.value}"] if _AUTHORS.value else [])
     if part == "authors":  # PyTorch brings its own CUDA libraries.

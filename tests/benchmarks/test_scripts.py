@@ -74,10 +74,14 @@ def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
 
 
 def test_the_checks_for_gpus_pass_on_a_cpu_and_write_their_results(tmp_path):
-    parts = ["model", "right0", "replicas", "estimators", "agree"]
-    assert "All checks passed." in check_run("gpu.py", f"--results={tmp_path}", "--small", f"--parts={','.join(parts)}")
+    parts = ["cuda_graphs", "recommend", "right0", "steps0", "replicas", "estimators", "agree"]
+    assert "All checks passed." in check_run(
+        "gpu.py", f"--results={tmp_path}", "--small", "--limit=300", f"--parts={','.join(parts)}"
+    )
     rows = {part: json.loads((tmp_path / f"{part}_cpu.json").read_text(encoding="utf-8")) for part in parts}
     assert {"gradient", "value"} <= set(rows["right0"][0]) and rows["replicas"][0]["weights"] <= 1e-6
+    assert all(row["difference"] <= 1e-4 for row in rows["steps0"] if "change" not in row)
+    assert {row["loss"] for row in rows["cuda_graphs"]} >= {"none", "smoothi_ndcg", "lapsum_ndcg"}
 
 
 def test_real_tables_compares_sides_and_continues(tmp_path):
