@@ -286,8 +286,8 @@ def test_an_unknown_name_raises():
     for bad, near in (("smothi_ndcg", "smoothi_ndcg"), ("lambdarank", "lambda_loss"), ("Softmax", "softmax")):
         with pytest.raises(ValueError, match=f"got '{bad}'. Did you mean '{near}'"):
             losses.get(bad)
-    with pytest.raises(ValueError, match=f"must be one of 'approx_.* and {len(losses.NAMES) - 10} others, got 'ndgc'"):
-        losses.hyperparameters("ndgc")
+    with pytest.raises(ValueError, match=f"must be one of 'approx_.* and {len(losses.NAMES) - 10} others, got 'zzz'"):
+        losses.hyperparameters("zzz")
     with pytest.raises(ValueError, match="`identifier` must be one of 'lambda_loss', 'approx_.* and .* others, got"):
         losses.get("lambdarank")
     with pytest.raises(ValueError, match="`arguments` must be empty unless `identifier` is a name"):

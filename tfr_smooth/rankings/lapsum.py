@@ -89,8 +89,8 @@ def _positions(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor) -> _compile
     order = exact.descending_order(scores, mask)
     falling, places = (tf.gather(each, order, batch_dims=1) for each in (tf.cast(scores, tf.float64), mask))
     # The gap first: it is exact for close scores, regardless of their magnitude.
-    gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], _LARGEST_GAP * alpha) / alpha
-    shares = _padded.fill(tf.exp(-gaps), places[:, 1:], 0.0)
+    gaps = _padded.fill(falling[:, :-1] - falling[:, 1:], places[:, 1:], 0.0)
+    shares = _padded.fill(tf.exp(-tf.minimum(gaps, _LARGEST_GAP * alpha) / alpha), places[:, 1:], 0.0)
     above, below = _sums(tf.cast(places, falling.dtype), shares)
     ranks = tf.cast(tf.range(1, tf.shape(falling)[1] + 1), falling.dtype)
 
