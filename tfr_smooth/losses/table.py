@@ -112,7 +112,7 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
     Example:
       >>> import tfr_smooth
       >>> tfr_smooth.losses.hyperparameters("neuralsort_mrr")
-      {'temperature': 1.0, 'topn': None}
+      {'temperature': 1.0, 'sinkhorn_steps': 0, 'topn': None}
     """
     if _arguments.choice("name", name, names()) in _lookup.COMBINATIONS:
         return _lookup.COMBINATIONS[name].hyperparameters

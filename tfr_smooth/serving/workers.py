@@ -100,7 +100,9 @@ class PartitionScorer(_OnPartitions):
         columns: Sequence[str] | None = None,
         name: str = "score",
     ) -> None:
-        kinds, own = (LoadedRanker, LoadedTextRanker, Estimator), getattr(model, "query_column", None)
+        kinds = (LoadedRanker, LoadedTextRanker, Estimator)
+        # Not by `getattr`: the error of a ranker that is not fitted is an `AttributeError`, too.
+        own: str | None = model.query_column if hasattr(type(model), "query_column") else None
         if not isinstance(model, (str, os.PathLike, *kinds)) or hasattr(model, "recommend"):
             expected = "the directory of an export, what `load` returns for it, a `Ranker` or a `TextRanker`"
             raise ValueError(f"`model` must be {expected}, got {type(model).__name__}.")
