@@ -81,9 +81,9 @@ def push(
         f"```py\nfrom {module} import {kind}\n\nmodel = {kind}.from_pretrained({name!r})\n```",
     ]
     for title, value in card.items():
-        lines.append(f"## {title.capitalize()}")
-        text = value if isinstance(value, str) else json.dumps(value, indent=2, default=str, ensure_ascii=False)
-        lines.append(text if isinstance(value, str) else f"```json\n{text}\n```")
+        if not isinstance(value, str):
+            value = f"```json\n{json.dumps(value, indent=2, default=str, ensure_ascii=False)}\n```"
+        lines += [f"## {title.capitalize()}", value]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder / FILE)

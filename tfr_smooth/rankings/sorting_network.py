@@ -154,17 +154,20 @@ def _network(
     count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True)
     wires, layers = tf.range(tf.shape(scores)[1])[tf.newaxis], tf.shape(flips)[0]
 
+    def met_by(layer: tf.Tensor) -> tf.Tensor:
+        """Returns the wire that each wire meets, also if there is none, [1, list]."""
+        return tf.bitwise.bitwise_xor(wires + offsets[layer], flips[layer]) - offsets[layer]
+
     def others(layer: tf.Tensor) -> Callable[[tf.Tensor], tf.Tensor]:
         """Returns the function that exchanges the wires that meet. A wire that meets none, or padding, meets itself."""
-        met = tf.bitwise.bitwise_xor(wires + offsets[layer], flips[layer]) - offsets[layer]
+        met = met_by(layer)
         is_used = tf.logical_and(tf.logical_and(wires < count, least[layer] < count), (met >= 0) & (met < count))
         places = tf.where(is_used, met, wires)
         return lambda state: tf.gather(state, places, batch_dims=1)
 
     def comparison(state: tf.Tensor, other: tf.Tensor, layer: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns the scaled difference of each pair, and 1 for an upper wire, -1 for a lower one; [batch, list]."""
-        is_upper = tf.bitwise.bitwise_xor(wires + offsets[layer], flips[layer]) - offsets[layer] > wires
-        side = tf.where(is_upper, tf.ones_like(beta), -tf.ones_like(beta))
+        side = tf.where(met_by(layer) > wires, tf.ones_like(beta), -tf.ones_like(beta))
         return tf.clip_by_value(side * beta * (state - other)[:, :, 0], -_LARGEST, _LARGEST), side
 
     def forward(layer: tf.Tensor, state: tf.Tensor, states: tf.TensorArray) -> tuple[tf.Tensor, ...]:

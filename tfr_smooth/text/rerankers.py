@@ -196,9 +196,8 @@ def _layer(vectors: tf.Tensor, kernel: Any, bias: Any, *, activation: str) -> tf
 def any_size(array: Any) -> tf.TensorSpec:
     """Returns the spec of an input of which all sizes may change, except the width of hidden states."""
     shape, dtype = array.shape, tf.as_dtype(array.dtype)
-    return tf.TensorSpec(
-        [*[None] * (len(shape) - 1), shape[-1] if len(shape) > 2 and dtype.is_floating else None], dtype
-    )
+    width = shape[-1] if len(shape) > 2 and dtype.is_floating else None
+    return tf.TensorSpec([*[None] * (len(shape) - 1), width], dtype)
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")

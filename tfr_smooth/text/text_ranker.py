@@ -282,9 +282,10 @@ class TextRanker(Estimator):
     def _make_model(self, init_model: TextRanker | None) -> Reranker:
         """Returns the initial model."""
         p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
-        found = published.read(folder_of(p["encoder"]), p["architecture"])
+        folder = folder_of(p["encoder"])  # once: a name asks the hub
+        found = published.read(folder, p["architecture"])
         options = {} if found is None else found.encoder
-        encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"], **options)
+        encoder = load_encoder(folder, frozen_layers=p["frozen_layers"], **options)
         for name in inputs_class.ARGUMENTS:
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
