@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.helpers import UNKNOWN_SHAPES, a_batch, checks, in_graph, modes, value_and_gradient
 from tests.helpers.facts import RELAXATIONS
 from tests.helpers.modes import quick_or_slow
@@ -70,6 +71,12 @@ def test_a_custom_loss_may_call_python():
     labels, scores = map(tf.constant, modes.batch())
     expected = losses.ApproxNDCGLoss()(labels, scores)
     np.testing.assert_allclose(tf.function(modes.step(Mine()))(labels, scores)[0], 2.0 * expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(2))
+def test_a_compiled_step_is_compiled_once(part):
+    assert helpers.check_run("tests/losses/compiled.py", *modes.SAMPLE[part::2]) == ""
 
 
 @quick_or_slow(modes.SAMPLE, quick=("smoothi_ndcg",))

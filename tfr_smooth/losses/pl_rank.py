@@ -158,24 +158,27 @@ def _mean_discounts(
     scores: tf.Tensor, mask: tf.Tensor, noise: tf.Tensor, at_ranks: tf.Tensor, temperature: tf.Tensor
 ) -> _compiled.WithGradient:
     """Returns the mean discount of each document, [batch, list], with PL-Rank-3 for the gains that flow back."""
-    shape = tf.shape(noise)
+    samples, length = tf.shape(noise)[1], tf.shape(noise)[2]
     highest = tf.reduce_max(_padded.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
     # float64, as in ListMLE.
     logits = tf.cast(scores - highest, tf.float64) / temperature
     at_ranks = tf.broadcast_to(at_ranks, tf.shape(scores))
-    logits, mask, at_ranks = (tf.repeat(tensor, shape[1], axis=0) for tensor in (logits, mask, at_ranks))
+    logits, mask, at_ranks = (tf.repeat(tensor, samples, axis=0) for tensor in (logits, mask, at_ranks))
     noisy = logits + tf.cast(tf.reshape(noise, tf.shape(logits)), tf.float64)
     # From the last document to the first, so that the sums run forward; padding comes last.
-    order = tf.math.top_k(_padded.fill(-noisy, mask, tf.float64.min), shape[2]).indices
+    order = tf.math.top_k(_padded.fill(-noisy, mask, tf.float64.min), length).indices
     logits, real = (tf.gather(tensor, order, batch_dims=1) for tensor in (logits, mask))
-    ranks = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True) - 1 - tf.range(shape[2])
+    ranks = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True) - 1 - tf.range(length)
     discounts = _padded.fill(tf.gather(at_ranks, tf.maximum(ranks, 0), batch_dims=1), real, 0.0)
 
     def of_documents(values: tf.Tensor) -> tf.Tensor:
-        return tf.cast(tf.reduce_mean(tf.reshape(exact.unsort(values, order), shape), axis=1), scores.dtype)
+        sizes = tf.shape(scores)
+        by_list = tf.reshape(exact.unsort(values, order), [sizes[0], _copies(order, scores), sizes[1]])
+        return tf.cast(tf.reduce_mean(by_list, axis=1), scores.dtype)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        gains = tf.gather(tf.repeat(tf.cast(upstream, tf.float64), shape[1], axis=0), order, batch_dims=1)
+        copies = _copies(order, upstream)
+        gains = tf.gather(tf.repeat(tf.cast(upstream, tf.float64), copies, axis=0), order, batch_dims=1)
         following = tf.cumsum(gains * discounts, axis=1, exclusive=True)
         inputs = _padded.fill(logits, real, LOG_OF_NOTHING)
         sums = tf.math.cumulative_logsumexp(inputs, axis=1)
@@ -189,3 +192,11 @@ def _mean_discounts(
         return of_documents(following + gains * slopes(discounts) - slopes(placed)) / tf.cast(temperature, scores.dtype)
 
     return of_documents(discounts), gradient
+
+
+def _copies(many: tf.Tensor, few: tf.Tensor) -> tf.Tensor:
+    """Returns how many rows of a tensor there are for each row of another.
+
+    A size that the gradient takes from the value's function, XLA would compile anew at each call.
+    """
+    return tf.shape(many)[0] // tf.maximum(tf.shape(few)[0], 1)
