@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import os
 import shutil
 import socket
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 fcntl: ModuleType | None
 try:
@@ -139,3 +141,18 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def as_json(content: Any) -> str:
+    """Returns JSON for people to read, of NumPy's values and configured objects, too."""
+    plain = json.loads(json.dumps(content, default=_plain), parse_constant=str)  # JSON has no NaN
+    return json.dumps(plain, indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value that JSON does not have as one that it has."""
+    if hasattr(value, "get_config"):
+        return {"class": type(value).__name__, "config": value.get_config()}
+    if hasattr(value, "tolist"):
+        return value.tolist()  # NumPy scalars and arrays
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, set) else str(value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _files
 from tfr_smooth._version import __version__
 
 FILE = "estimator.keras"  # of a fitted estimator; Keras looks at the ending
@@ -82,7 +82,7 @@ def push(
     ]
     for title, value in card.items():
         if not isinstance(value, str):
-            value = f"```json\n{json.dumps(value, indent=2, default=str, ensure_ascii=False)}\n```"
+            value = f"```json\n{_files.as_json(value)}\n```"
         lines += [f"## {title.capitalize()}", value]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

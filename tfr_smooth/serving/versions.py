@@ -116,18 +116,8 @@ def write_card(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
             software[name] = importlib.metadata.version(name)
     details["signatures"] = signatures(folder)
     content = {**details, **dict.fromkeys(_ENTRIES), **card, "software": software}
-    plain = json.loads(json.dumps(content, default=_plain), parse_constant=str)  # JSON has no NaN
     (folder / _CARD).parent.mkdir()
-    _files.write_text(folder / _CARD, [json.dumps(plain, indent=2, ensure_ascii=False) + "\n"])
-
-
-def _plain(value: Any) -> Any:
-    """Returns a value that JSON does not have as one that it has."""
-    if hasattr(value, "get_config"):
-        return {"class": type(value).__name__, "config": value.get_config()}
-    if hasattr(value, "tolist"):
-        return value.tolist()  # NumPy scalars and arrays
-    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, set) else str(value)
+    _files.write_text(folder / _CARD, [_files.as_json(content) + "\n"])
 
 
 def read_card(folder: Path) -> dict[str, Any]:
