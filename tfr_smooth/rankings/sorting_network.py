@@ -168,7 +168,8 @@ def _network(
     def comparison(state: tf.Tensor, other: tf.Tensor, layer: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns the scaled difference of each pair, and 1 for an upper wire, -1 for a lower one; [batch, list]."""
         side = tf.where(met_by(layer) > wires, tf.ones_like(beta), -tf.ones_like(beta))
-        return tf.clip_by_value(side * beta * (state - other)[:, :, 0], -_LARGEST, _LARGEST), side
+        largest = _LARGEST / beta
+        return side * beta * tf.clip_by_value((state - other)[:, :, 0], -largest, largest), side
 
     def forward(layer: tf.Tensor, state: tf.Tensor, states: tf.TensorArray) -> tuple[tf.Tensor, ...]:
         other = others(layer)(state)
