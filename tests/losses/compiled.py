@@ -9,14 +9,14 @@ import pathlib
 import sys
 import tempfile
 
-FOLDER = pathlib.Path(tempfile.mkdtemp())
-os.environ["XLA_FLAGS"] = f"--xla_dump_to={FOLDER} --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=-1"
-
-# isort: split
 import tensorflow as tf
 
 from tests.helpers import modes
 from tfr_smooth import losses
+
+FOLDER = pathlib.Path(tempfile.mkdtemp())
+# XLA reads it when it compiles for the first time.
+os.environ["XLA_FLAGS"] = f"--xla_dump_to={FOLDER} --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=-1"
 
 
 def main():
