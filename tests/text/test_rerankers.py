@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests import helpers
 from tests.text.conftest import all_architectures, few_families, inputs_of, make
 from tfr_smooth import losses, text
-from tfr_smooth.text import rerankers, text_lists
+from tfr_smooth.text import reranker, text_lists
 
 MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder, "single": text.SingleVector}
 COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
@@ -69,8 +69,8 @@ def test_training_encodes_only_texts_in_groups_of_like_lengths(monkeypatch, trai
         ids[place][:length] = np.random.default_rng(length).integers(5, 12, length)
     model, shapes = without_dropout(), []
     whole = model.encoder(ids.reshape(6, 8)).numpy().reshape(2, 3, 8, -1)
-    monkeypatch.setattr(rerankers, "_groups", lambda: 3)
-    monkeypatch.setattr(rerankers._compiled, "traced", lambda function, **_: function)  # for the sizes
+    monkeypatch.setattr(reranker, "_groups", lambda: 3)
+    monkeypatch.setattr(reranker._compiled, "traced", lambda function, **_: function)  # for the sizes
     call = model.encoder.call
     monkeypatch.setattr(
         model.encoder, "call", lambda *args, **kwargs: [shapes.append((*args[0].shape,)), call(*args, **kwargs)][1]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _hub, _keras, _serialization
+from tfr_smooth import _arguments, _keras, _serialization
 from tfr_smooth.text import layout
 
 if not _keras.IS_KERAS_3:
@@ -23,18 +17,6 @@ if not _keras.IS_KERAS_3:
 _LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`; not tuned: limits of time and memory
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
 _POOLINGS = ("mean", "first")
-# The square root of the length does not change the direction.
-_POOLING_OF_MODE = {
-    **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
-    **dict.fromkeys(("cls", "cls_token"), "first"),
-}
-# What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
-_FILES = [
-    *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
-    *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "1_Pooling/config.json"),
-    *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
-]
 _ACTIVATIONS = {
     "gelu": tf.keras.activations.gelu,
     "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
@@ -244,189 +226,27 @@ class Encoder(tf.keras.layers.Layer):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Encoder:
         """Creates an encoder with the return value of `get_config`."""
-        _keras_hub("`Encoder`")  # It registers the classes of the backbones.
+        import_keras_hub("`Encoder`")  # It registers the classes of the backbones.
         parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("backbone", "tokenizer")}
         return cls(**{**config, **parts})
 
 
-def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, **options: Any) -> Encoder:
-    """Loads a checkpoint that KerasHub can read, such as all-MiniLM-L6-v2 or google-bert/bert-base-uncased.
-
-    Args:
-      checkpoint: The folder of a KerasHub preset, or of a Hugging Face model in the safetensors format with the files
-        of its tokenizer, such as `vocab.txt` and `tokenizer_config.json` for BERT. Otherwise, a name on the Hugging
-        Face Hub, from which the files are downloaded once into its cache; a name without "/" is one of
-        sentence-transformers.
-      frozen_layers: Number of layers that are not trained, as in `Encoder`.
-      **options: Further arguments of `Encoder`.
-
-    Returns:
-      The encoder, with the pooling of `1_Pooling/config.json` of sentence-transformers; without that file, the mean.
-      Heads are not read; `TextRanker.from_pretrained` reads those of rerankers.
-
-    Raises:
-      ValueError: If the download fails, KerasHub cannot read the files, or the architecture or the pooling is not
-        supported.
-      ImportError: If the extra `tfr_smooth[text]` is not installed.
-
-    Example:
-      >>> import keras_hub, tempfile
-      >>> from tfr_smooth import text
-      >>> folder = tempfile.mkdtemp()
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
-      >>> tokenizer.save_to_preset(folder)
-      >>> backbone = keras_hub.models.BertBackbone(
-      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
-      ... )
-      >>> backbone.save_to_preset(folder)
-      >>> encoder = text.load_encoder(folder)
-      >>> encoder.width, encoder.tokenizer(["lift heat"])
-      (4, [[5, 6]])
-    """
-    hub = _keras_hub("`load_encoder`")
-    folder = folder_of(checkpoint)
-    config = read_json(folder / "config.json")
-    sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
-    if _is_electra(config) and sizes[0] != sizes[1]:
-        raise ValueError(f"{folder / 'config.json'}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")
-    try:
-        with _readable(folder, config) as preset:
-            backbone = hub.models.Backbone.from_preset(preset, dtype=tf.keras.mixed_precision.global_policy())
-            tokenizer = hub.models.Tokenizer.from_preset(preset)
-    except ImportError:
-        raise
-    except Exception as error:  # Each format and architecture raises other types.
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{folder}: KerasHub cannot read it: {type(error).__name__}: {reason}") from error
-    known = tokenizer.vocabulary_size()
-    size = getattr(backbone.token_embedding, "input_dim", known)
-    if known > size:
-        raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
-    options = {"frozen_layers": frozen_layers, "pooling": _pooling_of(folder), **options}
-    if "model_type" not in config:  # a preset of KerasHub
-        return Encoder(backbone, tokenizer, **options)
-    # KerasHub does not read these from the files of Hugging Face.
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        kind = config["position_embedding_type"]
-        raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
-    if hasattr(tokenizer, "strip_accents"):
-        strip = read_json(folder / "tokenizer_config.json").get("strip_accents")
-        tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
-    if config["model_type"] == "roberta":
-        (types,) = tensors(folder, ["roberta.embeddings.token_type_embeddings.weight"])
-        places = backbone.embeddings.position_embedding.position_embeddings
-        places.assign(places + types[0])
-    activation = config.get("hidden_act") if _blocks(backbone) else None
-    return Encoder(backbone, tokenizer, **{"activation": activation, **options})
-
-
-def _is_electra(config: Mapping[str, Any]) -> bool:
-    return bool(config.get("model_type") == "electra")
-
-
-@contextlib.contextmanager
-def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the folder, or another one that KerasHub can read.
-
-    KerasHub reads no tokenizer.json, which transformers 5 writes alone. ELECTRA is read as BERT without the pooler.
-    """
-    files = _vocabulary(folder) if "model_type" in config else {}  # else a preset of KerasHub
-    if not files and not _is_electra(config):
-        yield os.fspath(folder)
-        return
-    with tempfile.TemporaryDirectory() as copy:
-        for path in folder.iterdir():
-            (Path(copy) / path.name).symlink_to(path.resolve())
-        if _is_electra(config):
-            from safetensors.numpy import load_file, save_file
-
-            files["config.json"] = json.dumps({**config, "model_type": "bert"})
-            width, weights = config["hidden_size"], Path(copy) / "model.safetensors"
-            pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
-            weights.unlink()
-            save_file({**load_file(folder / weights.name), **pooler}, weights)
-        for name, content in files.items():
-            (Path(copy) / name).unlink(missing_ok=True)
-            (Path(copy) / name).write_text(content, encoding="utf-8")
-        yield copy
-
-
-def _vocabulary(folder: Path) -> dict[str, str]:
-    """Returns the files of the tokenizer that KerasHub reads, by name, if the folder has only tokenizer.json."""
-    path = folder / "tokenizer.json"
-    if not path.is_file() or any((folder / name).exists() for name in ("vocab.txt", "vocab.json")):
-        return {}
-    content = read_json(path)
-    kind, tokens = content["model"]["type"], content["model"]["vocab"]
-    if kind == "WordPiece" and sorted(tokens.values()) == list(range(len(tokens))):
-        settings = read_json(folder / "tokenizer_config.json")
-        settings = {"do_lower_case": (content["normalizer"] or {}).get("lowercase", False), **settings}
-        in_order = "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__))
-        return {"vocab.txt": in_order, "tokenizer_config.json": json.dumps(settings)}
-    if kind == "BPE":
-        merges = (merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"])
-        return {"vocab.json": json.dumps(tokens), "merges.txt": "".join(f"{merge}\n" for merge in merges)}
-    return {}
-
-
-def read_json(path: Path) -> Any:
-    """Returns the content of a file of a checkpoint."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {' '.join(str(error).split())}") from error
-
-
-def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
-    """Returns tensors of the safetensors files of a folder, as float32."""
-    from safetensors import safe_open
-
-    index, found = folder / "model.safetensors.index.json", []
-    files = read_json(index)["weight_map"] if index.is_file() else {}
-    for name in names:
-        path = folder / files.get(name, "model.safetensors")
-        try:
-            with safe_open(path, framework="tf") as file:
-                found.append(tf.cast(file.get_tensor(name), tf.float32).numpy())
-        except Exception as error:  # A missing or damaged file, or no such tensor; each has another type.
-            raise ValueError(f"{path}: {name} cannot be read: {' '.join(str(error).split())}") from error
-    return found
-
-
-def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
-    """Returns the folder of a checkpoint, after the download of a name."""
-    return _hub.folder_of(checkpoint, _FILES, owner="sentence-transformers")
-
-
-def _pooling_of(folder: Path) -> str:
-    """Returns the pooling of a checkpoint."""
-    path = folder / "1_Pooling" / "config.json"
-    if not path.is_file():
-        return "mean"
-    config = read_json(path)
-    if "pooling_mode" in config:  # in newer versions
-        modes = [str(config["pooling_mode"])]
-    else:
-        modes = [key[len("pooling_mode_") :] for key in config if key.startswith("pooling_mode_") and config[key]]
-    if len(modes) != 1 or modes[0] not in _POOLING_OF_MODE:
-        raise ValueError(f"{path}: the pooling must be one of {', '.join(_POOLING_OF_MODE)}, got {', '.join(modes)}")
-    return _POOLING_OF_MODE[modes[0]]
-
-
-def _keras_hub(by: str) -> Any:
+def import_keras_hub(by: str) -> Any:
+    """Returns the package, or raises an error that says how to install it."""
     with _arguments.needed("keras-hub", extra="text", by=by):
         import keras_hub
     return keras_hub
 
 
-def _blocks(backbone: Any) -> list[Any]:
+def blocks_of(backbone: Any) -> list[Any]:
     """Returns the layers whose activation can be set."""
-    block = _keras_hub("`Encoder`").layers.TransformerEncoder
+    block = import_keras_hub("`Encoder`").layers.TransformerEncoder
     return [layer for layer in backbone.layers if isinstance(layer, block)]
 
 
 def _set_activation(backbone: Any, activation: str) -> None:
-    function, blocks = _ACTIVATIONS[_arguments.choice("activation", activation, tuple(_ACTIVATIONS))], _blocks(backbone)
+    function = _ACTIVATIONS[_arguments.choice("activation", activation, tuple(_ACTIVATIONS))]
+    blocks = blocks_of(backbone)
     if not blocks:
         raise ValueError(f"`activation` must be None for {type(backbone).__name__}, got {activation!r}.")
     for block in blocks:

@@ -10,7 +10,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _files
 from tfr_smooth.serving.onnx_export import converted
 from tfr_smooth.text import layout
-from tfr_smooth.text.rerankers import LateInteraction, Reranker, SingleVector
+from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
+from tfr_smooth.text.reranker import Reranker
 
 
 def write(model: Reranker, folder: Path, sizes: dict[str, int]) -> None:

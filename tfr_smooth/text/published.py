@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.text.encoder import read_json, tensors
+from tfr_smooth.text.checkpoints import read_json, tensors
 
 _PAIRS = "ForSequenceClassification"
 # By architecture, the layer between the first token and the score with its activation, and the layer of the score.

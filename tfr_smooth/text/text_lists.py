@@ -19,7 +19,7 @@ from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, sources
 from tfr_smooth.data.reading.ids import plain_array
 from tfr_smooth.data.reading.sources import check_constant, of_files
-from tfr_smooth.text.rerankers import any_size
+from tfr_smooth.text.reranker import any_size
 from tfr_smooth.text.token_inputs import Inputs
 
 

@@ -32,8 +32,11 @@ from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
 from tfr_smooth.serving import versions
 from tfr_smooth.text import onnx_export, published, text_lists, token_inputs
-from tfr_smooth.text.encoder import Encoder, folder_of, load_encoder
-from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker, SingleVector
+from tfr_smooth.text.checkpoints import folder_of, load_encoder
+from tfr_smooth.text.cross_encoder import CrossEncoder
+from tfr_smooth.text.encoder import Encoder
+from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
+from tfr_smooth.text.reranker import Reranker
 from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.validation import selecting
 
