@@ -56,11 +56,13 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
       The clean lists.
 
     Raises:
-      ValueError: If the shapes do not match or the scores are not floats.
+      ValueError: If the shapes do not match, the scores are not floats or the labels not numbers.
     """
     scores, labels = tf.convert_to_tensor(scores), tf.convert_to_tensor(labels)
     if not scores.dtype.is_floating:
         raise ValueError(f"`scores` must be floats, got {scores.dtype.name}.")
+    if not (labels.dtype.is_floating or labels.dtype.is_integer or labels.dtype.is_bool):
+        raise ValueError(f"`labels` must be numbers, got {labels.dtype.name}.")
     scores = squeezed(scores)
     if scores.shape.rank not in (2, None):
         raise ValueError(f"`scores` must have the shape [batch, list] or [batch, list, 1], got {scores.shape}.")

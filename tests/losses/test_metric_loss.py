@@ -104,3 +104,9 @@ def test_a_custom_ranking_of_a_wrong_shape_raises(ranking, message, measure):
     labels, scores = np.eye(3), np.arange(9.0).reshape(3, 3)
     with pytest.raises(ValueError, match=message):
         losses.MeasureLoss(ranking, measure)(labels, scores)
+
+
+@pytest.mark.parametrize("loss", [losses.PLRankLoss, lambda measure: losses.MeasureLoss(rankings.SmoothI(), measure)])
+def test_a_measure_of_which_lower_is_better_raises(loss):
+    with pytest.raises(ValueError, match="`measure` must be one of which higher is better, got AverageRelevancePos"):
+        loss(measures.AverageRelevancePosition())

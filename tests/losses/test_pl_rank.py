@@ -75,5 +75,7 @@ def test_memory_is_linear_in_the_list():
 def test_a_measure_that_is_not_a_sum_of_gains_is_an_error():
     with pytest.raises(ValueError, match="`measure` must be a sum of discounted gains, such as NDCG"):
         losses.PLRankLoss(measures.ReciprocalRank())(LABELS[None], SCORES[None])
+    with pytest.raises(ValueError, match=r"`measure` must be a sum of discounted gains, such as NDCG, got Hits"):
+        losses.PLRankLoss(measures.Hits(topn=2))
     with pytest.raises(ValueError, match="`measure` must be an instance of .*Measure, got 'ndcg'"):
         losses.PLRankLoss("ndcg")

@@ -201,6 +201,8 @@ def test_invalid_shapes_raise(labels, scores, weights, message):
             run(tf.ones(labels), tf.ones(scores), weights)
     with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
         Deviation()(tf.ones([2, 3]), tf.ones([2, 3], tf.int32))
+    with pytest.raises(ValueError, match="`labels` must be numbers, got string"):
+        Deviation()(tf.constant([["1", "0"]]), tf.ones([1, 2]))
 
 
 class Replica:

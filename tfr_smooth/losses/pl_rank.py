@@ -14,7 +14,7 @@ from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import LOG_OF_NOTHING, log_sum_slopes
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions
 from tfr_smooth.losses.smooth import MeasureLoss
-from tfr_smooth.measures import NDCG, Measure
+from tfr_smooth.measures import NDCG, Hits, Measure
 from tfr_smooth.rankings import Ranking, dcg, exact
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain
@@ -72,6 +72,8 @@ class PLRankLoss(MeasureLoss):
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.temperature = _arguments.scale("temperature", temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
+        if isinstance(measure, Hits):  # The minimum of a sum and 1, which would be that of the mean over samples.
+            raise ValueError(f"`measure` must be a sum of discounted gains, such as NDCG, got {measure}.")
         super().__init__(_PlackettLuce(self.sample_size, self.temperature, self.seed), measure, **options)
         self.highest_label = math.inf  # The gain of a document, unlike that of a mean label, has a gradient.
 

@@ -29,7 +29,7 @@ class MeasureLoss(RankingLoss):
 
     Args:
       ranking: A smooth ranking, such as `rankings.SmoothI(alpha=10.0)` or `rankings.Approx()`.
-      measure: A measure, such as `measures.NDCG(topn=10)`.
+      measure: A measure of which higher is better, such as `measures.NDCG(topn=10)`.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
@@ -54,6 +54,8 @@ class MeasureLoss(RankingLoss):
     def __init__(self, ranking: Ranking, measure: Measure, **options: Unpack[LossOptions]) -> None:
         self.ranking = _arguments.instance("ranking", ranking, Ranking)
         self.measure = _arguments.instance("measure", measure, Measure)
+        if measure.lower_is_better:  # The loss would rank the relevant documents last.
+            raise ValueError(f"`measure` must be one of which higher is better, got {measure}.")
         self.shift_invariant = ranking.shift_invariant
         # The gain of a document, unlike that of the mean label at a rank, has a gradient for all labels.
         if isinstance(measure, NDCG) and measure.gain == "exponential" and not isinstance(ranking, DocumentRanking):
