@@ -158,6 +158,8 @@ def test_a_name_is_downloaded_without_the_weights_of_other_libraries(checkpoint,
             "openvino/config.json",
         )
         assert not any(fnmatch.fnmatch(other, pattern) for other in others for pattern in allow_patterns)
+        for name in ("1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"):
+            assert any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns)
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)

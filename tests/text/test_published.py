@@ -245,6 +245,26 @@ def test_a_damaged_file_is_named(name, tmp_path):
         text.TextRanker.from_pretrained(folder)
 
 
+@pytest.mark.parametrize(
+    "family", ["roberta", *(pytest.param(name, marks=pytest.mark.slow) for name in ("distilbert", "albert"))]
+)
+def test_the_names_of_an_encoder_without_a_head_have_no_prefix(family, tmp_path):
+    # Those of all-distilroberta-v1 and other models of sentence-transformers.
+    folder = changed(tmp_path, family, architectures=["Model"])
+    tensors = safetensors.load_file(folder / "model.safetensors")
+    plain = {name.removeprefix(f"{family}."): value for name, value in tensors.items() if name.startswith(family)}
+    safetensors.save_file(plain, folder / "model.safetensors")
+    ids = tf.constant([[2, 5, 6, 7, 3]])
+    found, expected = (text.load_encoder(path)(ids) for path in (folder, FOLDER / family))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_activation_of_distilbert_is_read(tmp_path):
+    folder = changed(tmp_path, "distilbert", activation="relu")
+    for layer in text.load_encoder(folder).backbone.transformer_layers:
+        assert layer._feedforward_intermediate_dense.activation is tf.keras.activations.relu
+
+
 def test_electra_with_small_embeddings_is_refused(tmp_path):
     with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
         text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))

@@ -25,7 +25,8 @@ _POOLING_OF_MODE = {
 _FILES = [
     *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
     *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "1_Pooling/config.json"),
+    *("1_Pooling/config.json", "*_Dense/config.json", "*_Dense/model.safetensors"),
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
     *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
 
@@ -74,6 +75,10 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
         with _readable(folder, config) as preset:
             backbone = hub.models.Backbone.from_preset(preset, dtype=tf.keras.mixed_precision.global_policy())
             tokenizer = hub.models.Tokenizer.from_preset(preset)
+            if config.get("model_type") == "roberta":  # KerasHub does not read them.
+                (types,) = tensors(Path(preset), ["roberta.embeddings.token_type_embeddings.weight"])
+                places = backbone.embeddings.position_embedding.position_embeddings
+                places.assign(places + types[0])
     except ImportError:
         raise
     except Exception as error:  # Each format and architecture raises other types.
@@ -93,11 +98,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     if hasattr(tokenizer, "strip_accents"):
         strip = read_json(folder / "tokenizer_config.json").get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
-    if config["model_type"] == "roberta":
-        (types,) = tensors(folder, ["roberta.embeddings.token_type_embeddings.weight"])
-        places = backbone.embeddings.position_embedding.position_embeddings
-        places.assign(places + types[0])
-    activation = config.get("hidden_act") if blocks_of(backbone) else None
+    activation = config.get("hidden_act", config.get("activation")) if blocks_of(backbone) else None
     return Encoder(backbone, tokenizer, **{"activation": activation, **options})
 
 
@@ -109,27 +110,48 @@ def _is_electra(config: Mapping[str, Any]) -> bool:
 def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     """Yields the folder, or another one that KerasHub can read.
 
-    KerasHub reads no tokenizer.json, which transformers 5 writes alone. ELECTRA is read as BERT without the pooler.
+    KerasHub reads no tokenizer.json, which transformers 5 writes alone.
     """
     files = _vocabulary(folder) if "model_type" in config else {}  # else a preset of KerasHub
-    if not files and not _is_electra(config):
+    weights = _renamed(folder / "model.safetensors", config)
+    if not files and not weights:
         yield os.fspath(folder)
         return
     with tempfile.TemporaryDirectory() as copy:
         for path in folder.iterdir():
             (Path(copy) / path.name).symlink_to(path.resolve())
         if _is_electra(config):
-            from safetensors.numpy import load_file, save_file
-
             files["config.json"] = json.dumps({**config, "model_type": "bert"})
-            width, weights = config["hidden_size"], Path(copy) / "model.safetensors"
-            pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
-            weights.unlink()
-            save_file({**load_file(folder / weights.name), **pooler}, weights)
+        if weights:
+            from safetensors.numpy import save_file
+
+            (Path(copy) / "model.safetensors").unlink()
+            save_file(weights, Path(copy) / "model.safetensors")
         for name, content in files.items():
             (Path(copy) / name).unlink(missing_ok=True)
             (Path(copy) / name).write_text(content, encoding="utf-8")
         yield copy
+
+
+def _renamed(path: Path, config: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Returns the weights under the names that KerasHub reads, or nothing if the file has these.
+
+    ELECTRA is read as BERT without the pooler. Encoders without a head have names without the prefix.
+    """
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    if _is_electra(config):
+        width = config["hidden_size"]
+        pooler = {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
+        return {**load_file(path), **pooler}
+    prefix = f"{config.get('model_type')}."
+    if prefix not in ("albert.", "distilbert.", "roberta.") or not path.is_file():
+        return {}
+    with safe_open(path, framework="np") as file:
+        if any(name.startswith(prefix) for name in file.keys()):  # noqa: SIM118
+            return {}
+    return {f"{prefix}{name}": weight for name, weight in load_file(path).items()}
 
 
 def _vocabulary(folder: Path) -> dict[str, str]:
