@@ -18,8 +18,9 @@ TWO = SPECIAL._replace(between=(3, 4))
 def pair(query, document, length, passages, special):
     """Builds the passages of one pair token by token."""
     space = length - 2 - len(special.between)
-    query = query[: space // 2]
-    room = space - len(query)
+    half = space // 2
+    query = query[: space - min(len(document), half) if len(query) > len(document) else half]
+    room = max(1, space - len(query))
     document = document[: room * passages]
     count = max(1, -(-len(document) // room))
     size = -(-len(document) // count)
@@ -34,11 +35,22 @@ def pair(query, document, length, passages, special):
 @pytest.mark.parametrize(("length", "special"), [(5, SPECIAL), (8, SPECIAL), (12, SPECIAL), (6, TWO), (11, TWO)])
 def test_pairs_match_a_token_by_token_reference(length, special, passages):
     random = np.random.RandomState(0)
-    queries = [random.randint(10, 99, size).tolist() for size in (0, 1, 3, 4, 9, 2, 2)]
-    documents = [random.randint(10, 99, size).tolist() for size in (0, 0, 1, 9, 40, 13, 14)]
+    queries = [random.randint(10, 99, size).tolist() for size in (0, 1, 3, 4, 9, 2, 2, 30, 30, 30)]
+    documents = [random.randint(10, 99, size).tolist() for size in (0, 0, 1, 9, 40, 13, 14, 0, 2, 20)]
     texts = tf.ragged.constant(queries, tf.int32), tf.ragged.constant(documents, tf.int32)
     found = layout.pairs(*texts, length, passages, special)
     expected = [pair(*texts, length, passages, special) for texts in zip(queries, documents, strict=True)]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("length", [10, 11])
+def test_the_longer_text_is_truncated_as_by_the_package_tokenizers(length):
+    tokenizer = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(VOCABULARY)})
+    tokenizer.enable_truncation(length)
+    pairs = [("wing " * query, "heat " * document) for query in (1, 4, 9, 20) for document in (1, 2, 4, 9, 20)]
+    tokens = [layout.in_graph(word_piece())(tf.constant(texts)) for texts in zip(*pairs, strict=True)]
+    found = layout.pairs(*tokens, length, 1, SPECIAL)[:, 0]
+    expected = [row.ids + [0] * (length - len(row.ids)) for row in tokenizer.encode_batch(pairs)]
     np.testing.assert_array_equal(found, expected)
 
 

@@ -145,7 +145,8 @@ def pairs(
     """Returns `[CLS] query [SEP] passage [SEP]` for each passage of each document, int32 [pairs, passages, length].
 
     A document that does not fit in one input is split into at most `passages` passages of equal length; the rest is
-    truncated. The query is truncated to half of the input. Unused passages contain only padding.
+    truncated. The query is truncated to half of the input, or a longer query to what the document leaves, as by the
+    package tokenizers. Unused passages contain only padding.
 
     Args:
       queries: Token ids, int32 [pairs, (tokens)].
@@ -155,8 +156,10 @@ def pairs(
       special: The special tokens.
     """
     space = length - 2 - len(special.between)
-    queries = queries[:, : space // 2]
-    room = space - queries.row_lengths()
+    sizes, half = documents.row_lengths(), space // 2
+    most = tf.where(queries.row_lengths() > sizes, space - tf.minimum(sizes, half), half)
+    queries = tf.ragged.boolean_mask(queries, tf.ragged.range(queries.row_lengths()) < most[:, tf.newaxis])
+    room = tf.maximum(space - queries.row_lengths(), 1)  # 0 with an empty document
     used = tf.minimum(documents.row_lengths(), room * passages)
     count = tf.maximum(-(-used // room), 1)
     size = -(-used // count)
