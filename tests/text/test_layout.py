@@ -94,6 +94,18 @@ def test_words_are_split_into_word_pieces():
     assert tokens.to_list() == [row.ids for row in same.encode_batch(TEXTS, add_special_tokens=False)]
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["\u306a" * 34, "\U0001f600" * 100, "\u306a" * 101, "n" * 100, "n" * 101, "a\u2028n", "N\u03a3"],
+    ids=lambda word: f"{ord(word[0]):x}_{len(word)}",
+)
+def test_a_word_has_up_to_100_characters(word):
+    vocabulary = [*VOCABULARY, *"an\u306a\U0001f600", *(f"##{letter}" for letter in "n\u306a\U0001f600\u03c2\u03c3")]
+    found = layout.in_graph(keras_hub.models.BertTokenizer(vocabulary, lowercase=True))(tf.constant([word]))
+    same = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(vocabulary)})
+    assert found.to_list() == [same.encode(word, add_special_tokens=False).ids]
+
+
 @pytest.mark.slow
 def test_byte_pairs_are_those_of_the_package_tokenizers():
     tokenizer = byte_pairs()

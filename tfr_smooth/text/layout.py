@@ -12,6 +12,7 @@ from tfr_smooth import _arguments, _compiled
 from tfr_smooth.data.column_values import OUTER_BLANKS
 
 ROLES = ("query", "document")
+_LONGEST_WORD = 100  # characters; BERT's, which has the token of unknown words for longer ones
 
 
 class SpecialTokens(NamedTuple):
@@ -95,17 +96,43 @@ def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
     flags = {name: getattr(tokenizer, name) for name in ("lowercase", "strip_accents") if hasattr(tokenizer, name)}
 
     def normalize(texts: tf.Tensor) -> tf.Tensor:
-        for pattern, new in ((r"[\t\n\r\p{Zs}]", " "), (r"\p{C}|\x{FFFD}", "")) if flags else ():
+        for pattern, new in ((r"[\t\n\r\pZ]", " "), (r"\p{C}|\x{FFFD}", "")) if flags else ():
             texts = tf.strings.regex_replace(texts, pattern, new)
         if flags.get("strip_accents"):
             texts = tf.strings.regex_replace(tensorflow_text.normalize_utf8(texts, "NFD"), r"\p{Mn}", "")
-        return tf.strings.lower(texts, encoding="utf-8") if flags.get("lowercase") else texts
+        if not flags.get("lowercase"):
+            return texts
+        # BERT lowers each character by itself; at the end of a word, TensorFlow has another sigma.
+        return tf.strings.lower(tf.strings.regex_replace(texts, "\u03a3", "\u03c3"), encoding="utf-8")
 
-    tokenizer.__dict__.update(dict.fromkeys(flags, False))
+    words = {"_fast_word_piece": _WordPieces(tokenizer)} if hasattr(tokenizer, "_fast_word_piece") else {}
+    before = {name: getattr(tokenizer, name) for name in (*flags, *words)}
+    tokenizer.__dict__.update({**dict.fromkeys(flags, False), **words})
     try:
         yield normalize
     finally:
-        tokenizer.__dict__.update(flags)
+        tokenizer.__dict__.update(before)
+
+
+class _WordPieces:
+    """The word pieces of words of up to 100 characters, as of BERT, and not of up to 100 bytes, as of KerasHub."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        import tensorflow_text
+
+        self._unknown = tokenizer.oov_token
+        self._words = tensorflow_text.FastWordpieceTokenizer(
+            vocab=tokenizer.get_vocabulary(),
+            suffix_indicator=tokenizer.suffix_indicator,
+            unknown_token=tokenizer.oov_token,
+            token_out_type=tf.int32,
+            no_pretokenization=True,
+            max_bytes_per_word=4 * _LONGEST_WORD,
+        )
+
+    def tokenize(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        is_long = tf.strings.length(words.flat_values, "UTF8_CHAR") > _LONGEST_WORD
+        return self._words.tokenize(words.with_flat_values(tf.where(is_long, self._unknown, words.flat_values)))
 
 
 def segments(ids: tf.Tensor, special: SpecialTokens) -> tf.Tensor:
