@@ -237,6 +237,31 @@ def test_a_tokenizer_json_is_enough(family, tmp_path):
     np.testing.assert_allclose(found[[0, 2]], np.array(expected["scores"])[[0, 2]], rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", [], "config.json: must be a dict, got list"),
+        ("modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
+        ("modules.json", [{"path": "1"}], "a JSON file has other values: KeyError: 'type'"),
+        ("tokenizer_config.json", {"model_max_length": "40"}, "a JSON file has other values: TypeError: .* 'str'"),
+        ("model.safetensors.index.json", {}, None),
+    ],
+)
+def test_values_of_other_types_are_refused(name, content, message, tmp_path):
+    folder = changed(tmp_path, **({"architectures": ["BertModel"]} if name == "modules.json" else {}))
+    (folder / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        text.TextRanker.from_pretrained(folder)
+
+
+def test_a_dense_layer_without_its_files_is_named(tmp_path):
+    folder = changed(tmp_path, architectures=["BertModel"])
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in published._MODULES[2]]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ValueError, match="Dense/config.json: not JSON: .* No such file"):
+        text.TextRanker.from_pretrained(folder)
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "artifact.metadata"])
 def test_a_damaged_file_is_named(name, tmp_path):
     folder = changed(tmp_path, "colbert")

@@ -172,12 +172,15 @@ def _vocabulary(folder: Path) -> dict[str, str]:
     return {}
 
 
-def read_json(path: Path) -> Any:
-    """Returns the content of a file of a checkpoint."""
+def read_json(path: Path, kind: type = dict) -> Any:
+    """Returns the content of a file of a checkpoint, an object or an array."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
         raise ValueError(f"{path}: not JSON: {' '.join(str(error).split())}") from error
+    if not isinstance(content, kind):
+        raise ValueError(f"{path}: must be a {kind.__name__}, got {type(content).__name__}")
+    return content
 
 
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
@@ -185,7 +188,7 @@ def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
     from safetensors import safe_open
 
     index, found = folder / "model.safetensors.index.json", []
-    files = read_json(index)["weight_map"] if index.is_file() else {}
+    files = read_json(index).get("weight_map", {}) if index.is_file() else {}
     for name in names:
         path = folder / files.get(name, "model.safetensors")
         try:

@@ -61,6 +61,13 @@ def read(folder: Path, architecture: str | None = None) -> Published | None:
     Raises:
       ValueError: If it has parts that are not supported. The message names the file and the part.
     """
+    try:
+        return _read(folder, architecture)
+    except (AttributeError, KeyError, TypeError) as error:  # values of other types, or none
+        raise ValueError(f"{folder}: a JSON file has other values: {type(error).__name__}: {error}") from error
+
+
+def _read(folder: Path, architecture: str | None) -> Published | None:
     config = _json(folder / "config.json")
     kind = str((config.get("architectures") or [""])[0])
     length = _json(folder / "sentence_bert_config.json").get("max_seq_length")
@@ -75,7 +82,7 @@ def read(folder: Path, architecture: str | None = None) -> Published | None:
         return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
     if found == "late":
         return _late(folder)
-    modules = _json(folder / "modules.json") or []
+    modules = _json(folder / "modules.json", list)
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds not in _MODULES and modules:
         expected = "an encoder, its pooling, at most one dense layer, and the normalization"
@@ -102,7 +109,7 @@ def _late(folder: Path) -> Published:
 
 
 def _dense(folder: Path) -> Head:
-    config = _json(folder / "config.json")
+    config = read_json(folder / "config.json")
     name = config["activation_function"].rpartition(".")[2].lower().replace("identity", "linear")
     bias = [np.zeros(config["out_features"], np.float32)]
     kernel, *given = tensors(folder, ["linear.weight", *(["linear.bias"] if config.get("bias", True) else [])])
@@ -128,5 +135,5 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
     return Head(options, [kernel.T, bias, scores[0], offset[0]])
 
 
-def _json(path: Path) -> Any:
-    return read_json(path) if path.is_file() else {}
+def _json(path: Path, kind: type = dict) -> Any:
+    return read_json(path, kind) if path.is_file() else kind()
