@@ -1,5 +1,7 @@
 """Tables of items and users: encoders of features give vectors to those without interactions."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -40,7 +42,9 @@ def cold():
 
 @pytest.fixture(scope="module")
 def fitted(cold):
-    return recommendation.Recommender(**LARGER).fit(cold, items=table())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # such as Keras's of `shuffle`
+        return recommendation.Recommender(**LARGER).fit(cold, items=table())
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])

@@ -109,7 +109,7 @@ class TableEncoder(EncodedScorer):
         self.compile(tf.keras.optimizers.Adam(_RATE), tf.keras.losses.CosineSimilarity(), jit_compile=False)
         # One epoch of Keras, as each takes some milliseconds besides its steps.
         rows = tf.data.Dataset.from_tensor_slices((values[known], vectors[known])).repeat(epochs)
-        self.fit(rows.batch(min(_ROWS, len(known)), drop_remainder=True), verbose=0)
+        self.fit(rows.batch(min(_ROWS, len(known)), drop_remainder=True), shuffle=False, verbose=0)
         return self.predict(values, batch_size=_ROWS_AT_ONCE, verbose=0)
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
