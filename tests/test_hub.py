@@ -46,7 +46,7 @@ def frame():
 def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame):
     folder, calls = hub
     ranker = ranker_of(frame)
-    card = {"data": "Clicks of May.", "metrics": {"ndcg": np.float32(0.5)}}
+    card = {"data": "Clicks of May.", "metrics": {"ndcg": np.float32(0.5)}, "AUC": "None."}
     assert ranker.push_to_hub("me/shop", private=True, card=card) == "https://huggingface.co/me/shop"
     assert calls == [("me/shop", {"private": True, "token": None, "exist_ok": True})]
     for source in ("me/shop", folder / "me" / "shop"):
@@ -56,7 +56,7 @@ def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame):
     written = huggingface_hub.ModelCard.load(folder / "me" / "shop" / "README.md")
     assert written.data.library_name == "tfr_smooth" and "ranker" in written.data.tags
     assert "from tfr_smooth.ranker import Ranker\n\nmodel = Ranker.from_pretrained('me/shop')" in written.text
-    assert "## Data\n\nClicks of May." in written.text and '"ndcg": 0.5' in written.text
+    assert "## Data\n\nClicks of May." in written.text and "## AUC\n" in written.text and '"ndcg": 0.5' in written.text
     assert '"epochs": 1' in written.text
 
 
@@ -73,9 +73,12 @@ def test_a_recommender_comes_back(hub):
 
 def test_what_is_no_estimator_or_no_name_is_refused(hub, frame, tmp_path):
     ranker = ranker_of(frame)
-    for name in ("shop", "a/b/c", "", "me/my shop"):
-        with pytest.raises(ValueError, match=f"`repo_id` must be OWNER/NAME, got '{name}'"):
+    for name in ("shop", "a/b/c", "", "me/my shop", None):
+        with pytest.raises(ValueError, match=f"`repo_id` must be OWNER/NAME, got {name!r}"):
             ranker.push_to_hub(name)
+    for write in (ranker.push_to_hub, ranker.export):
+        with pytest.raises(ValueError, match=r"`card` must be an instance of .*Mapping or None, got 'Clicks of May.'"):
+            write("me/shop", card="Clicks of May.")
     with pytest.raises(ValueError, match="`fit` must be called first"):
         tfr_smooth.Ranker().push_to_hub("me/shop")
     ranker.push_to_hub("me/shop")

@@ -265,10 +265,11 @@ class Estimator(ScikitLearn):
         check_process()
         return self.model_
 
-    def _card(self, loss: Any, card: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns the entries of the model card of an export that the estimator knows, and the given ones."""
+    def _card(self, card: Mapping[str, Any] | None, **details: Any) -> dict[str, Any]:
+        """Returns the entries of the model card that the estimator knows, the details and the given entries."""
         training = {**settings_of(self._params), "epochs": self.best_epoch_ or len(self.history_.get("loss", ()))}
-        return {"training": training, "loss": loss, **(card or {})}
+        given = _arguments.instance("card", card, Mapping, optional=True)
+        return {"training": training, **details, **(given or {})}
 
     def score(self, X: Any, y: Any = None) -> float:
         """Returns the mean NDCG, for scikit-learn's searches.
@@ -367,12 +368,11 @@ class Estimator(ScikitLearn):
           The URL of the repository.
 
         Raises:
-          ValueError: If the name is no OWNER/NAME, or the estimator is not fitted.
+          ValueError: If an argument is invalid, or the estimator is not fitted.
           ImportError: If huggingface-hub is not installed; the extra `tfr_smooth[hub]` includes it.
         """
         self._fitted()
-        entries = {"training": self._card(None, None)["training"], **(card or {})}
-        return _hub.push(repo_id, self._write, type(self), entries, private, token)
+        return _hub.push(repo_id, self._write, type(self), self._card(card), private, token)
 
     @classmethod
     def from_pretrained(cls, checkpoint: str | os.PathLike[str]) -> Self:

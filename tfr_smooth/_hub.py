@@ -65,7 +65,7 @@ def push(
       private: Whether a new repository is private. None: as the owner has it.
       token: The token of the hub. None: that of `hf auth login`.
     """
-    if not _NAME.fullmatch(name) or "/" not in name:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or "/" not in name:
         raise ValueError(f"`repo_id` must be OWNER/NAME, got {name!r}.")
     with _arguments.needed("huggingface-hub", extra="hub", by="`push_to_hub`"):
         import huggingface_hub
@@ -83,7 +83,7 @@ def push(
     for title, value in card.items():
         if not isinstance(value, str):
             value = f"```json\n{_files.as_json(value)}\n```"
-        lines += [f"## {title.capitalize()}", value]
+        lines += [f"## {title[:1].upper()}{title[1:]}", value]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder / FILE)

@@ -194,7 +194,7 @@ class FittedRanker(Estimator):
         model = self._fitted()
         if _arguments.choice("format", format, ("saved_model", "onnx")) == "onnx":
             return serving.export_onnx(model, path, **options)
-        card = self._card(self._plan.loss, options.pop("card", None))
+        card = self._card(options.pop("card", None), loss=self._plan.loss)
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
 
     def explain(

@@ -466,5 +466,5 @@ class Recommender(Estimator):
         catalog = self.interactions_.num_items
         options: dict[str, Any] = {"topn": min(_arguments.topn(topn) or catalog, catalog), "version": version}
         options["exclude_seen"] = _arguments.boolean("exclude_seen", exclude_seen)
-        card = self._card(self._training().loss, card)
+        card = self._card(card, loss=self._training().loss)
         return servable.export(path, self.model_, self.interactions_, card=card, **options)

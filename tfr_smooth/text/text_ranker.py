@@ -475,7 +475,7 @@ class TextRanker(Estimator):
         # Only the variables: with the model itself, Keras would also save all of its functions.
         module.model_variables = _keras.tensorflow_variables(model.variables)
         module.tokenizer = model.encoder.tokenizer  # with its vocabulary
-        entries = self._card(self._make_loss(), card)
+        entries = self._card(card, loss=self._make_loss())
 
         def write(folder: Path, number: int) -> None:
             tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
