@@ -21,7 +21,7 @@ class MeasureLoss(RankingLoss):
 
     Losses of the rankings and measures of this library also have names: `losses.get("neuralsort_err@10",
     temperature=0.5)` is `MeasureLoss(rankings.NeuralSort(temperature=0.5), measures.ExpectedReciprocalRank(topn=10))`.
-    The loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at more than one rank.
+    The loss is at most 1. It may be below 0, as a smooth ranking may place a document at more than one rank.
     Lists without a relevant document are excluded.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
