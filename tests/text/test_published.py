@@ -262,6 +262,13 @@ def test_a_dense_layer_without_its_files_is_named(tmp_path):
         text.TextRanker.from_pretrained(folder)
 
 
+def test_a_cross_encoder_without_a_head_and_another_encoder_are_refused():
+    with pytest.raises(ValueError, match="`checkpoint` must be a cross-encoder with one label, or"):
+        text.TextRanker.from_pretrained(FOLDER / "colbert", architecture="cross")
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'encoder'"):
+        text.TextRanker.from_pretrained(FOLDER / "bert", encoder=FOLDER / "roberta")
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "artifact.metadata"])
 def test_a_damaged_file_is_named(name, tmp_path):
     folder = changed(tmp_path, "colbert")

@@ -236,6 +236,19 @@ def test_measures_are_those_of_the_scores(fitted, table):
     assert np.mean([*by_query.values()]) == pytest.approx(found) and set(by_query) == set(table["query_id"])
 
 
+@pytest.mark.parametrize("architecture", ["late", "single", "cross"])
+def test_training_continues_at_other_rates(checkpoint, table, architecture):
+    first = make(checkpoint, architecture, epochs=0).fit(table)
+    again = make(checkpoint, architecture, epochs=0, learning_rate=1e-5).fit(table, init_model=first)
+    np.testing.assert_allclose(again.predict(table), first.predict(table), rtol=1e-5, atol=1e-6)
+
+
+def test_another_model_to_continue_from_is_refused(checkpoint, table, fitted):
+    for architecture in ("single", "cross"):
+        with pytest.raises(ValueError, match="`init_model` must be a .* with the same layers, got another model"):
+            make(checkpoint, architecture).fit(table, init_model=fitted)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("select_by", ["map", "last"])
 def test_the_best_epoch_is_used_and_a_resumed_training_ends_like_an_uninterrupted_one(tmp_path, table, select_by):

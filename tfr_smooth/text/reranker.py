@@ -171,6 +171,16 @@ class Reranker(tf.keras.Model):
         """Creates a model with the return value of `get_config`."""
         return cls(**{**config, "encoder": Encoder.from_config(config["encoder"])})
 
+    def set_weights_of(self, other: Reranker) -> None:
+        """Sets the weights of a model with the same layers, so that the scores are the same for each `head_rate`."""
+        shapes = [[tuple(variable.shape) for variable in model.weights] for model in (self, other)]
+        if type(self) is not type(other) or shapes[0] != shapes[1]:
+            raise ValueError(f"`init_model` must be a {type(self).__name__} with the same layers, got another model.")
+        self.set_weights(other.get_weights())
+        for variable in self.weights:
+            if variable.name.startswith("head_"):
+                variable.assign(variable * (other.head_rate / self.head_rate))
+
     def copy(self) -> Reranker:
         """Returns a new model that is not compiled, with other variables of the same values."""
         same = type(self).from_config(self.get_config())

@@ -190,11 +190,10 @@ class TextRanker(Estimator):
                 raise ValueError(f"`checkpoint` has arguments of its own, got {', '.join(params)}: use `set_params`.")
             return super().from_pretrained(folder)
         found = published.read(folder)
-        if found is None:
+        if found is None or params.get("architecture") == "cross" != found.architecture:  # without a head
             expected = "a cross-encoder with one label, or a model of sentence-transformers or ColBERT"
             raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
-        defaults: dict[str, Any] = {"encoder": checkpoint, "architecture": found.architecture}
-        ranker = cls(**defaults | found.sizes | params)
+        ranker = cls(encoder=checkpoint, **{"architecture": found.architecture, **found.sizes, **params})
         with _seeded(ranker._params["seed"]):
             ranker.model_ = ranker._make_model(None)
         ranker.columns_ = {"query": query, "text": text, "label": label, "query_id": query_id}
@@ -302,7 +301,7 @@ class TextRanker(Estimator):
         if head is not None:
             model.set_head(head.weights)
         if init_model is not None:
-            model.set_weights(init_model._fitted().get_weights())
+            model.set_weights_of(init_model._fitted())
         return model
 
     def _train(self, model: Reranker, train: Lists, valid: Lists | None, cache: Any, options: dict[str, Any]) -> None:
