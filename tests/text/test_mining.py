@@ -7,6 +7,7 @@ import pytest
 from experiments import text_collections
 from tests.text.conftest import LENGTHS, made_up
 from tfr_smooth import text
+from tfr_smooth.text import mining
 
 TEXTS, ASKED, LABELS = made_up()
 DOCUMENTS = [" ".join(each) for each in TEXTS.values()]
@@ -58,6 +59,16 @@ def test_the_best_unjudged_documents_are_mined(retrievers, table, name, options)
         assert mined["text"].is_unique and not set(mined["text"]) & set(rows["text"])
         any_mined |= len(mined) > 0
     assert any_mined
+
+
+@pytest.mark.parametrize(("margin", "mined"), [(0.0, ["below", "near"]), (0.2, ["below"])])
+def test_the_margin_of_negative_scores_is_below_them(single, monkeypatch, margin, mined):
+    scores = {"relevant": -0.5, "above": -0.4, "near": -0.55, "below": -0.7}
+    scorer = lambda *_: lambda queries: np.array([[*scores.values()]] * len(queries))  # noqa: E731
+    monkeypatch.setattr(mining, "_scorer", scorer)
+    table = {"query": ["q"], "text": ["relevant"], "label": [1]}
+    found = text.mine_negatives(single, table, list(scores)[1:], relative_margin=margin)
+    assert sorted(found["text"][1:]) == mined
 
 
 def test_training_takes_mined_negatives(single, table):

@@ -41,8 +41,8 @@ def mine_negatives(
       documents: Texts to search, besides those of the table: a list, a column or an array.
       negatives: The most documents to add per query, >= 1.
       range_min: Unjudged documents to skip, from the best on, >= 0.
-      relative_margin: In [0, 1): leaves documents out, as perhaps relevant, whose score is larger than 1 -
-        relative_margin times the score of a relevant document of the query. None leaves none out.
+      relative_margin: In [0, 1): leaves documents out, as perhaps relevant, whose score is larger than that of a
+        relevant document of the query minus relative_margin times its absolute value. None leaves none out.
       query: As for `TextRanker.fit`.
       text: As for `TextRanker.fit`.
       label: As for `TextRanker.fit`.
@@ -83,9 +83,9 @@ def mine_negatives(
         some = queried[first : first + _QUERIES]
         for (start, end), scores in zip(some, scores_of([queries[start] for start, _ in some]), strict=True):
             known = judged[start:end]
-            most = (
-                np.inf if relative_margin is None else (1.0 - relative_margin) * scores[known[is_good[start:end]]].min()
-            )
+            least, most = scores[known[is_good[start:end]]].min(), np.inf
+            if relative_margin is not None:
+                most = least * (1.0 - relative_margin * np.sign(least))
             scores[known] = -np.inf
             best = np.argsort(-scores, kind="stable")[range_min : len(corpus)]
             mined = best[(scores[best] <= most) & np.isfinite(scores[best])][:negatives]
