@@ -39,32 +39,34 @@ def replace(path: str, pattern: str, value: str) -> None:
     pathlib.Path(path).write_text(found, encoding="utf-8")
 
 
-def section(version: str) -> str:
-    """Returns the text of the changelog on a version."""
-    changelog = pathlib.Path("CHANGELOG.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## \[{re.escape(version)}\] - .+?\n(.*?)(?=^## |\Z)", changelog, re.M | re.S)
+def section(version: str, date: str = ".+?") -> str:
+    """Returns the text of the changelog's first section, which must be that of the version."""
+    _, _, changelog = pathlib.Path("CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")
+    found = re.match(rf"\[{re.escape(version)}\] - {date}\n(.*?)(?=^## |\Z)", changelog, re.M | re.S)
     if found is None or not found[1].strip():
-        raise CannotRelease(f"CHANGELOG.md must have a section `## [{version}] - Unreleased`.")
+        raise CannotRelease(f"The first section of CHANGELOG.md must be `## [{version}] - Unreleased`, with text.")
     return found[1].strip()
 
 
 def release(version: str) -> None:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise CannotRelease(f"The version must be X.Y.Z, got {version!r}.")
-    section(version)
-    if git("status", "--porcelain"):
-        raise CannotRelease("The working tree must have no changes.")
     if f"v{version}" in git("tag").splitlines():
         raise CannotRelease(f"The tag v{version} must not exist.")
+    section(version, "Unreleased")
+    if git("status", "--porcelain"):
+        raise CannotRelease("The working tree must have no changes.")
+    branch = git("branch", "--show-current")
+    if not branch:
+        raise CannotRelease("A branch must be checked out.")
     today = datetime.date.today().isoformat()
     for path, pattern in PLACES.items():
         replace(path, pattern, version)
     replace("CITATION.cff", rf"(?<=\nversion: {version}\n)(date-released: .*\n)?", f"date-released: {today}\n")
     replace("CHANGELOG.md", rf"(?<=## \[{re.escape(version)}\] - ).+", today)
-    if git("status", "--porcelain"):
-        git("commit", "--all", "--message", f"Release {version}")
+    git("commit", "--all", "--message", f"Release {version}")
     git("tag", "--annotate", f"v{version}", "--message", f"tfr_smooth {version}")
-    print(f"Publish with: git push --follow-tags origin {git('branch', '--show-current')}")
+    print(f"Publish with: git push --follow-tags origin {branch}")
 
 
 def main(argument: str) -> None:
