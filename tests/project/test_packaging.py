@@ -1,4 +1,4 @@
-"""The wheel, the version, and the imports between the parts of the package."""
+"""The wheel, the source archive, the version, and the imports between the parts."""
 
 import ast
 import email
@@ -8,6 +8,7 @@ import importlib.util
 import re
 import shutil
 import sys
+import tarfile
 import zipfile
 
 import pytest
@@ -21,19 +22,27 @@ INFO = f"tfr_smooth-{VERSION}.dist-info/"
 
 FOUND = sorted((ROOT / "tfr_smooth").rglob("*"))
 FILES = [path for path in FOUND if path.is_file() and "__pycache__" not in path.parts]
+# In the source archive, besides the package.
+OF_THE_ARCHIVE = ["LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py"]
 
 
-# The wheel.
+# The wheel and the source archive.
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Builds the wheel without network, from a copy of the sources that keeps the tree clean."""
+def source(tmp_path_factory):
+    """Copies the sources, so that the tree stays clean."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in OF_THE_ARCHIVE:
         shutil.copy(ROOT / name, source)
     for folder in {path.parent for path in ROOT.glob("*/*.py")}:
         shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    """Builds the wheel without network."""
     target = tmp_path_factory.mktemp("wheel")
     flags = ["--no-index", "--no-deps", "--no-build-isolation", f"--wheel-dir={target}"]
     helpers.check_run("-m", "pip", "wheel", *flags, source)
@@ -54,6 +63,15 @@ def test_wheel_contains_exactly_the_package(wheel):
     assert inside == [path.relative_to(ROOT).as_posix() for path in FILES]
     assert "tfr_smooth/py.typed" in inside
     assert INFO + "licenses/LICENSE" in names
+
+
+def test_source_archive_contains_the_package_and_what_builds_it(source, tmp_path):
+    build = "import os, sys, setuptools.build_meta as backend; os.chdir(sys.argv[1]); backend.build_sdist(sys.argv[2])"
+    helpers.check_run("-c", build, source, tmp_path)
+    with tarfile.open(tmp_path / f"tfr_smooth-{VERSION}.tar.gz") as archive:
+        names = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
+    inside = {name for name in names if not name.startswith("tfr_smooth.egg-info/")} - {"PKG-INFO", "setup.cfg"}
+    assert inside == {*OF_THE_ARCHIVE, *(path.relative_to(ROOT).as_posix() for path in FILES)}
 
 
 def test_readme_in_the_wheel_has_absolute_links(metadata):
