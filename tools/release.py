@@ -17,6 +17,7 @@ PLACES = {
     "tfr_smooth/_version.py": r'(?<=__version__ = ").*(?=")',
     "CITATION.cff": r"(?<=\nversion: ).*(?=\n)",
     "docs/citation.md": r"(?<=version = \{).*(?=\})",
+    "conda/recipe.yaml": r'(?<=\n  version: ").*(?=")',
 }
 
 

@@ -1,4 +1,4 @@
-"""The wheel, the source archive, the version, and the imports between the parts."""
+"""The wheel, the source archive, the recipe for conda-forge, the version, and the imports between the parts."""
 
 import ast
 import email
@@ -12,6 +12,7 @@ import tarfile
 import zipfile
 
 import pytest
+import yaml
 
 from tests import helpers
 from tests.helpers.documents import ROOT, read
@@ -105,11 +106,27 @@ def test_wheel_declares_every_imported_package(metadata):
     assert always == {"lightgbm", "numpy", "protobuf", "pyarrow", "tensorflow", "typing-extensions"}
 
 
+def test_recipe_for_conda_forge_has_the_requirements_and_commands_of_the_wheel(wheel, metadata):
+    recipe = yaml.safe_load(read("conda/recipe.yaml"))
+    needs = [re.match(r"([\w-]+)(.*)", need) for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
+    conda_names = {"typing-extensions": "typing_extensions"}
+    expected = [f"{conda_names.get(need[1], need[1])} {need[2]}" for need in needs]
+    assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *expected]
+    # conda-forge's python_min is 3.10; a package that needs a newer Python sets it in `context`.
+    assert metadata["Requires-Python"] == ">=" + recipe["context"].get("python_min", "3.10")
+    (setuptools,) = re.findall(r'^requires = \["setuptools>=(\d+)"\]$', read("pyproject.toml"), re.M)
+    assert f"setuptools >={setuptools}" in recipe["requirements"]["host"]
+    commands = wheel.read(INFO + "entry_points.txt").decode().splitlines()
+    assert ["[console_scripts]", *recipe["build"]["python"]["entry_points"]] == commands
+    assert recipe["about"]["summary"] == metadata["Summary"]
+
+
 # The version.
 
 
-def test_citation_and_changelog_have_the_version():
+def test_citation_recipe_and_changelog_have_the_version():
     assert f"\nversion: {VERSION}\n" in read("CITATION.cff") and f"{{{VERSION}}}" in read("docs/citation.md")
+    assert f'\n  version: "{VERSION}"\n' in read("conda/recipe.yaml")
     number, date = re.search(r"^## \[(.+?)\] - (.+)$", read("CHANGELOG.md"), re.M).groups()
     release, _, development = VERSION.partition(".dev")
     assert number == release

@@ -19,7 +19,7 @@ def git(folder, *arguments):
 
 @pytest.fixture
 def tree(tmp_path):
-    for path in ("tfr_smooth/_version.py", "CITATION.cff", "docs/citation.md"):
+    for path in ("tfr_smooth/_version.py", "CITATION.cff", "docs/citation.md", "conda/recipe.yaml"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
@@ -42,6 +42,7 @@ def test_a_release_has_its_version_everywhere_a_commit_a_tag_and_notes(tree):
     assert '__version__ = "9.8.7"' in (tree / "tfr_smooth/_version.py").read_text()
     assert f"\nversion: 9.8.7\ndate-released: {today}\n" in (tree / "CITATION.cff").read_text()
     assert "version = {9.8.7}," in (tree / "docs/citation.md").read_text()
+    assert '\n  version: "9.8.7"\n' in (tree / "conda/recipe.yaml").read_text()
     assert (tree / "CHANGELOG.md").read_text() == CHANGELOG.replace("Unreleased", today)
     assert git(tree, "log", "-1", "--format=%s", "v9.8.7").strip() == "Release 9.8.7"
     assert git(tree, "status", "--porcelain") == ""
