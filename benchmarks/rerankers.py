@@ -11,7 +11,6 @@ installed. ONNX files also have weights of 8 bits.
 from __future__ import annotations
 
 import importlib.util
-import json
 import pathlib
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ import harness
 import numpy as np
 from absl import app, flags
 
-_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a cross-encoder from Hugging Face.", required=True)
+_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a cross-encoder of BERT.", required=True)
 _QUERIES = flags.DEFINE_integer("queries", 16, "Queries, a multiple of 8.", lower_bound=8)
 _DEPTH = flags.DEFINE_integer("depth", 32, "Documents per query that are reranked.", lower_bound=4)
 _WORDS = flags.DEFINE_integer("words", 60, "Mean number of words per document.", lower_bound=1)
@@ -34,9 +33,8 @@ BATCH = 32  # pairs at once in ONNX Runtime
 def texts() -> tuple[dict[str, str], dict[str, list[str]]]:
     """Returns queries, and the documents of each query."""
     random = np.random.default_rng(0)
-    tokenizer = json.loads((pathlib.Path(_MODEL_DIR.value) / "tokenizer.json").read_text(encoding="utf-8"))
-    vocabulary = tokenizer["model"]["vocab"]
-    words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
+    vocabulary = (pathlib.Path(_MODEL_DIR.value) / "vocab.txt").read_text(encoding="utf-8")
+    words = [word for word in vocabulary.split() if word.isascii() and word.isalpha() and len(word) > 2]
 
     def some(count: int) -> str:
         return " ".join(random.choice(words, count))
@@ -158,7 +156,7 @@ def main(argv: list[str]) -> None:
         results.append(result)
         rates = {name: f"{1000.0 * pairs / ms:,.0f}" for name, ms in result["milliseconds"].items()}
         print(f"{what}: pairs per second {rates}", flush=True)
-    harness.report(results, packages=[] if len(sides) == 1 else ["torch", "sentence_transformers"])
+    harness.report(results, packages=["torch", "sentence_transformers"] if peer else [])
 
 
 if __name__ == "__main__":

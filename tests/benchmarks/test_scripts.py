@@ -43,22 +43,14 @@ def check_run(script, *arguments):
     return helpers.check_run(ROOT / "benchmarks" / script, *arguments, PYTHONPATH=path)
 
 
-def checkpoint(folder):
-    pytest.importorskip("keras_hub", reason="text reranking needs Keras 3")
-    from tests.text.conftest import VOCABULARY, write_checkpoint
-
-    write_checkpoint(folder)
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
-    return folder
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
     given = {"folder": tmp_path}
     if "{folds}" in SCRIPTS[script]:
         given["folds"] = helpers.write_folds(tmp_path / "data", num_queries=(20, 40, 12), max_documents=8)
     if "{checkpoint}" in SCRIPTS[script]:
-        given["checkpoint"] = checkpoint(tmp_path / "bert")
+        pytest.importorskip("keras_hub", reason="text reranking needs Keras 3")
+        given["checkpoint"] = ROOT / "tests" / "text" / "published" / "bert"
     output = tmp_path / "report.json"
     printed = check_run(f"{script}.py", *SCRIPTS[script].format(**given).split(), f"--output={output}")
     if script == "calibration":  # writes scores
