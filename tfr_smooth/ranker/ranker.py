@@ -71,7 +71,7 @@ class Ranker(FittedRanker):
         several words that often have a word of it, and each such id or category with those that are sometimes equal;
         () compares nothing.
       list_context: Whether columns that vary within lists have one more feature, numbers and dates the rank within the
-        list, ids, categories and sets the share of documents with the same value, so that a score depends on the other
+        list, ids and categories the share of documents with the same value, so that a score depends on the other
         documents of the query; see `columns.TableFeatures`. With False, documents can be scored alone.
       crosses: Pairs of columns of ids, categories or sets, such as a user and a genre. Their pairs of values have
         a statistic, as the values of each such column do: their mean label in training; see `columns.Statistic`.
