@@ -297,6 +297,17 @@ def test_the_activation_of_distilbert_is_read(tmp_path):
         assert layer._feedforward_intermediate_dense.activation is tf.keras.activations.relu
 
 
+def test_texts_of_albert_have_lower_case_without_accents(tmp_path):
+    encoder = text.load_encoder(FOLDER / "albert")
+    # The ids of the first one are those of transformers.
+    for each in ("Wíng HÉAT", "wing heat"):
+        assert encoder.tokenize([each]).to_list() == [[18, 14, 15, 10, 5, 30, 17]]
+    folder = changed(tmp_path, "albert")
+    (folder / "tokenizer_config.json").write_text('{"keep_accents": true}')
+    with pytest.raises(ValueError, match="tokenizer_config.json: ALBERT must have lower case without accents"):
+        text.load_encoder(folder)
+
+
 def test_electra_with_small_embeddings_is_refused(tmp_path):
     with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
         text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _hub
+from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder, blocks_of, import_keras_hub
 
 # The square root of the length does not change the direction.
@@ -95,8 +96,11 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
         raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
+    settings = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    if layout.is_albert(tokenizer) and (settings.get("keep_accents") or not settings.get("do_lower_case", True)):
+        raise ValueError(f"{folder / 'tokenizer_config.json'}: ALBERT must have lower case without accents")
     if hasattr(tokenizer, "strip_accents"):
-        strip = read_json(folder / "tokenizer_config.json").get("strip_accents")
+        strip = settings.get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     activation = config.get("hidden_act", config.get("activation")) if blocks_of(backbone) else None
     return Encoder(backbone, tokenizer, **{"activation": activation, **options})

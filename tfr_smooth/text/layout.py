@@ -89,7 +89,7 @@ def in_graph(tokenizer: Any) -> Callable[[tf.Tensor], tf.RaggedTensor]:
 def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
     """Yields BERT's normalization of texts, in place of KerasHub's, which also replaces characters such as an ellipsis.
 
-    Blanks are spaces, control characters are left out, accents are those of NFD.
+    Blanks are spaces, control characters are left out, accents are those of NFD. ALBERT has lower case without accents.
     """
     import tensorflow_text
 
@@ -98,9 +98,12 @@ def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
     def normalize(texts: tf.Tensor) -> tf.Tensor:
         for pattern, new in ((r"[\t\n\r\pZ]", " "), (r"\p{C}|\x{FFFD}", "")) if flags else ():
             texts = tf.strings.regex_replace(texts, pattern, new)
-        if flags.get("strip_accents"):
-            texts = tf.strings.regex_replace(tensorflow_text.normalize_utf8(texts, "NFD"), r"\p{Mn}", "")
-        if not flags.get("lowercase"):
+        if is_albert(tokenizer):
+            texts = tf.strings.regex_replace(texts, "``|''", '"')
+        if flags.get("strip_accents") or is_albert(tokenizer):
+            form = "NFKD" if is_albert(tokenizer) else "NFD"
+            texts = tf.strings.regex_replace(tensorflow_text.normalize_utf8(texts, form), r"\p{Mn}", "")
+        if not (flags.get("lowercase") or is_albert(tokenizer)):
             return texts
         # BERT lowers each character by itself; at the end of a word, TensorFlow has another sigma.
         return tf.strings.lower(tf.strings.regex_replace(texts, "\u03a3", "\u03c3"), encoding="utf-8")
@@ -112,6 +115,13 @@ def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
         yield normalize
     finally:
         tokenizer.__dict__.update(before)
+
+
+def is_albert(tokenizer: Any) -> bool:
+    """Returns whether texts are in lower case without accents, which no attribute of the tokenizer says."""
+    from keras_hub.tokenizers import AlbertTokenizer
+
+    return isinstance(tokenizer, AlbertTokenizer)
 
 
 class _WordPieces:

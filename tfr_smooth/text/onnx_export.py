@@ -69,7 +69,10 @@ def _tokenizer(model: Reranker, role: str | None, length: int) -> Any:
         pieces = [(token, scores.get(token, 0.0)) for token in by_id]
         found = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, tokens["<unk>"]))
         charsmap = proto.normalizer_spec.precompiled_charsmap
-        steps = [normalizers.Precompiled(charsmap)] if charsmap else []
+        quotes = [normalizers.Replace(quote, '"') for quote in ("``", "''")]
+        lower = [*quotes, normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+        steps = lower if layout.is_albert(known) else []
+        steps += [normalizers.Precompiled(charsmap)] if charsmap else []
         found.normalizer = normalizers.Sequence([*steps, normalizers.Strip()])
         found.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     else:
