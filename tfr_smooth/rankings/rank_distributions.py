@@ -150,8 +150,9 @@ def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> _compil
             state = (end - 1, values, gradients)
             return block - 1, *tf.while_loop(lambda i, *_: i >= first, back, state)[1:]
 
-        gradients = tf.TensorArray(upstream.dtype, size=contests, element_shape=upstream.shape[:-1])
-        state = (blocks - 1, upstream, gradients)
+        # XLA would compile a size that comes from the value's function anew at each call.
+        gradients = tf.TensorArray(upstream.dtype, size=tf.shape(won)[0], element_shape=upstream.shape[:-1])
+        state = (tf.shape(kept)[0] - 1, upstream, gradients)
         return tf.transpose(tf.while_loop(lambda block, *_: block >= 0, back_block, state)[2].stack(), [1, 0, 2])
 
     return result, gradient
