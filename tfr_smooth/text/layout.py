@@ -94,16 +94,17 @@ def _normalizing(tokenizer: Any) -> Iterator[Callable[[tf.Tensor], tf.Tensor]]:
     import tensorflow_text
 
     flags = {name: getattr(tokenizer, name) for name in ("lowercase", "strip_accents") if hasattr(tokenizer, name)}
+    albert = is_albert(tokenizer)
 
     def normalize(texts: tf.Tensor) -> tf.Tensor:
         for pattern, new in ((r"[\t\n\r\pZ]", " "), (r"\p{C}|\x{FFFD}", "")) if flags else ():
             texts = tf.strings.regex_replace(texts, pattern, new)
-        if is_albert(tokenizer):
+        if albert:
             texts = tf.strings.regex_replace(texts, "``|''", '"')
-        if flags.get("strip_accents") or is_albert(tokenizer):
-            form = "NFKD" if is_albert(tokenizer) else "NFD"
+        if albert or flags.get("strip_accents"):
+            form = "NFKD" if albert else "NFD"
             texts = tf.strings.regex_replace(tensorflow_text.normalize_utf8(texts, form), r"\p{Mn}", "")
-        if not (flags.get("lowercase") or is_albert(tokenizer)):
+        if not (albert or flags.get("lowercase")):
             return texts
         # BERT lowers each character by itself; at the end of a word, TensorFlow has another sigma.
         return tf.strings.lower(tf.strings.regex_replace(texts, "\u03a3", "\u03c3"), encoding="utf-8")
