@@ -141,6 +141,8 @@ def write(folder: pathlib.Path, prefix: str, write_tokenizer: Any, sizes: dict[s
     randomize(model)
     model.save_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    if prefix in ("Albert", "XLMRoberta"):
+        tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
     scores, ids = [], []
     for query, document in PAIRS:
         row = tokenizer(query, document)["input_ids"]

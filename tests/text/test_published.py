@@ -1,5 +1,7 @@
 """Published rerankers rank as they are, with the scores of their own library."""
 
+import base64
+import importlib
 import json
 import pathlib
 import pickle
@@ -9,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
+import tokenizers
 from safetensors import numpy as safetensors
 
+from tests.text.conftest import proto
 from tfr_smooth import serving, text
 from tfr_smooth.text import published
 
@@ -235,6 +239,37 @@ def test_a_tokenizer_json_is_enough(family, tmp_path):
     found = text.TextRanker.from_pretrained(folder).predict(frame)
     np.testing.assert_array_equal(found, ranker.predict(frame))
     np.testing.assert_allclose(found[[0, 2]], np.array(expected["scores"])[[0, 2]], rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["xlm_roberta", pytest.param("albert", marks=pytest.mark.slow)])
+def test_a_tokenizer_json_has_the_pieces_and_the_characters_of_sentencepiece(family, tmp_path):
+    folder, (frame, expected) = changed(tmp_path, family), frame_of(family)
+    next(folder.glob("s*.model")).unlink()
+    np.testing.assert_allclose(text.TextRanker.from_pretrained(folder).predict(frame), expected["scores"], rtol=1e-4)
+    # With the replaced characters of sentencepiece, such as full-width letters; the fixture has none.
+    message = importlib.import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(proto())
+    charsmap = base64.b64encode(message.normalizer_spec.precompiled_charsmap).decode()
+    content = json.loads((folder / "tokenizer.json").read_text())
+    steps = (content["normalizer"] or {}).get("normalizers", [])
+    step = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    content["normalizer"] = {"type": "Sequence", "normalizers": [*steps, step]} if steps else step
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    tokenize = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).encode
+    written = ["\uff57ing  of the jet", "plate \u2460 xyz"]
+    assert text.load_encoder(folder).tokenize(written).to_list() == [
+        tokenize(each, add_special_tokens=False).ids for each in written
+    ]
+
+
+@pytest.mark.parametrize("settings", [{"model_max_length": 40}, None])
+def test_word_pieces_have_lower_case_if_no_file_says_otherwise(settings, tmp_path):
+    # As in transformers.
+    folder, (frame, expected) = changed(tmp_path, "bert"), frame_of("bert")
+    (folder / "tokenizer_config.json").unlink()
+    if settings:
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    frame["query"] = frame["query"].str.upper()
+    np.testing.assert_allclose(text.TextRanker.from_pretrained(folder).predict(frame), expected["scores"], rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import importlib
 import json
 import os
 import tempfile
@@ -22,12 +24,13 @@ _POOLING_OF_MODE = {
     **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
     **dict.fromkeys(("cls", "cls_token"), "first"),
 }
+_VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 # What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
 _FILES = [
     *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
     *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
     *("1_Pooling/config.json", "*_Dense/config.json", "*_Dense/model.safetensors"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
+    *(*_VOCABULARIES, "merges.txt"),
     *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
 
@@ -96,7 +99,7 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
         raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
-    settings = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    settings = read_json_if_there(folder / "tokenizer_config.json")
     if layout.is_albert(tokenizer) and (settings.get("keep_accents") or not settings.get("do_lower_case", True)):
         raise ValueError(f"{folder / 'tokenizer_config.json'}: ALBERT must have lower case without accents")
     if hasattr(tokenizer, "strip_accents"):
@@ -116,7 +119,7 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
 
     KerasHub reads no tokenizer.json, which transformers 5 writes alone.
     """
-    files = _vocabulary(folder) if "model_type" in config else {}  # else a preset of KerasHub
+    files = _tokenizer_files(folder, config) if "model_type" in config else {}  # else a preset of KerasHub
     weights = _renamed(folder / "model.safetensors", config)
     if not files and not weights:
         yield os.fspath(folder)
@@ -125,7 +128,7 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
         for path in folder.iterdir():
             (Path(copy) / path.name).symlink_to(path.resolve())
         if _is_electra(config):
-            files["config.json"] = json.dumps({**config, "model_type": "bert"})
+            files["config.json"] = json.dumps({**config, "model_type": "bert"}).encode()
         if weights:
             from safetensors.numpy import save_file
 
@@ -133,7 +136,7 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
             save_file(weights, Path(copy) / "model.safetensors")
         for name, content in files.items():
             (Path(copy) / name).unlink(missing_ok=True)
-            (Path(copy) / name).write_text(content, encoding="utf-8")
+            (Path(copy) / name).write_bytes(content)
         yield copy
 
 
@@ -158,22 +161,48 @@ def _renamed(path: Path, config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {f"{prefix}{name}": weight for name, weight in load_file(path).items()}
 
 
-def _vocabulary(folder: Path) -> dict[str, str]:
-    """Returns the files of the tokenizer that KerasHub reads, by name, if the folder has only tokenizer.json."""
-    path = folder / "tokenizer.json"
-    if not path.is_file() or any((folder / name).exists() for name in ("vocab.txt", "vocab.json")):
-        return {}
-    content = read_json(path)
+def _tokenizer_files(folder: Path, config: Mapping[str, Any]) -> dict[str, bytes]:
+    """Returns the files of the tokenizer that KerasHub reads and that the folder lacks, by name."""
+    content = read_json_if_there(folder / "tokenizer.json")
+    settings, files = read_json_if_there(folder / "tokenizer_config.json"), {}
+    if config["model_type"] in ("bert", "distilbert", "electra") and "do_lower_case" not in settings:
+        lower = (content["normalizer"] or {}).get("lowercase", False) if content else True
+        files["tokenizer_config.json"] = json.dumps({"do_lower_case": lower, **settings}).encode()
+    if not content or any((folder / name).exists() for name in _VOCABULARIES):
+        return files
     kind, tokens = content["model"]["type"], content["model"]["vocab"]
     if kind == "WordPiece" and sorted(tokens.values()) == list(range(len(tokens))):
-        settings = read_json(folder / "tokenizer_config.json")
-        settings = {"do_lower_case": (content["normalizer"] or {}).get("lowercase", False), **settings}
         in_order = "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__))
-        return {"vocab.txt": in_order, "tokenizer_config.json": json.dumps(settings)}
+        return {"vocab.txt": in_order.encode(), **files}
     if kind == "BPE":
         merges = (merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"])
-        return {"vocab.json": json.dumps(tokens), "merges.txt": "".join(f"{merge}\n" for merge in merges)}
-    return {}
+        return {
+            "vocab.json": json.dumps(tokens).encode(),
+            "merges.txt": "".join(f"{each}\n" for each in merges).encode(),
+        }
+    if kind == "Unigram":
+        is_albert = config["model_type"] == "albert"
+        name = "spiece.model" if is_albert else "sentencepiece.bpe.model"
+        return {name: _sentencepiece(content, is_albert), **files}
+    return files
+
+
+def _sentencepiece(content: Mapping[str, Any], is_albert: bool) -> bytes:
+    """Returns the model of sentencepiece with the pieces of a tokenizer.json of ALBERT or of XLM-RoBERTa."""
+    messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
+    pieces, unknown = [tuple(piece) for piece in content["model"]["vocab"]], content["model"]["unk_id"]
+    special = {token["content"] for token in content["added_tokens"]}
+    if not is_albert:  # KerasHub adds the special tokens of XLM-RoBERTa.
+        rest = [piece for piece in pieces if piece[0] not in special]
+        pieces, unknown = [("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0), *rest], 0
+    model, kinds = messages.ModelProto(), messages.ModelProto.SentencePiece
+    for place, (piece, score) in enumerate(pieces):
+        kind = kinds.CONTROL if piece in special else kinds.NORMAL
+        model.pieces.add(piece=piece, score=score, type=kinds.UNKNOWN if place == unknown else kind)
+    normalizer = content["normalizer"] or {}
+    for step in normalizer.get("normalizers", [normalizer]):
+        model.normalizer_spec.precompiled_charsmap += base64.b64decode(step.get("precompiled_charsmap") or "")
+    return bytes(model.SerializeToString())
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
@@ -185,6 +214,11 @@ def read_json(path: Path, kind: type = dict) -> Any:
     if not isinstance(content, kind):
         raise ValueError(f"{path}: must be a {kind.__name__}, got {type(content).__name__}")
     return content
+
+
+def read_json_if_there(path: Path, kind: type = dict) -> Any:
+    """Returns the content of a file, or an empty one without the file."""
+    return read_json(path, kind) if path.is_file() else kind()
 
 
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.text.checkpoints import read_json, tensors
+from tfr_smooth.text.checkpoints import read_json, read_json_if_there, tensors
 
 _PAIRS = "ForSequenceClassification"
 # By architecture, the layer between the first token and the score with its activation, and the layer of the score.
@@ -68,10 +68,10 @@ def read(folder: Path, architecture: str | None = None) -> Published | None:
 
 
 def _read(folder: Path, architecture: str | None) -> Published | None:
-    config = _json(folder / "config.json")
+    config = read_json_if_there(folder / "config.json")
     kind = str((config.get("architectures") or [""])[0])
-    length = _json(folder / "sentence_bert_config.json").get("max_seq_length")
-    length = length or _json(folder / "tokenizer_config.json").get("model_max_length")
+    length = read_json_if_there(folder / "sentence_bert_config.json").get("max_seq_length")
+    length = length or read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
     places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
     length = int(min(length or _LONGEST, places, _LONGEST))
     is_late = (folder / "artifact.metadata").exists()
@@ -82,7 +82,7 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
         return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
     if found == "late":
         return _late(folder)
-    modules = _json(folder / "modules.json", list)
+    modules = read_json_if_there(folder / "modules.json", list)
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds not in _MODULES and modules:
         expected = "an encoder, its pooling, at most one dense layer, and the normalization"
@@ -96,7 +96,7 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
 def _late(folder: Path) -> Published:
     """Returns what the checkpoints of ColBERT have."""
     path = folder / "artifact.metadata"
-    config = _json(path)
+    config = read_json_if_there(path)
     for name, value in {"similarity": "cosine", "interaction": "colbert", "attend_to_mask_tokens": False}.items():
         if config.get(name, value) != value:
             raise ValueError(f"{path}: {name} must be {value!r}, got {config[name]!r}")
@@ -133,7 +133,3 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
     function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
     options = {"hidden": activation, "output": _OUTPUTS[function]}
     return Head(options, [kernel.T, bias, scores[0], offset[0]])
-
-
-def _json(path: Path, kind: type = dict) -> Any:
-    return read_json(path, kind) if path.is_file() else kind()
