@@ -102,7 +102,8 @@ def theirs(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Ca
     torch = harness.torch()
     from sentence_transformers import CrossEncoder
 
-    peer = CrossEncoder(_MODEL_DIR.value, num_labels=1, max_length=_LENGTH.value, device="cpu")
+    options = {"num_labels": 1, "max_length": _LENGTH.value, "activation_fn": torch.nn.Identity(), "device": "cpu"}
+    peer = CrossEncoder(_MODEL_DIR.value, **options)
     optimizer = torch.optim.Adam(peer.model.parameters(), 2e-5)
 
     def rerank() -> np.ndarray:

@@ -210,3 +210,24 @@ def test_the_pooling_of_a_checkpoint_is_read(checkpoint, tmp_path, config, pooli
             text.load_encoder(tmp_path)
     else:
         assert text.load_encoder(tmp_path).pooling == pooling
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_feed_forward_networks_are_those_of_keras_with_the_activation(activation, policy):
+    sizes = {"vocabulary_size": 9, "num_layers": 1, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 20}
+    backbone = keras_hub.models.BertBackbone(**sizes, dtype=policy)
+    (block,) = backbone.transformer_layers
+    dense, inputs = block._feedforward_intermediate_dense, tf.random.stateless_normal([3, 5, 6], [0, 1], 0.0, 30.0)
+    dense.activation = {
+        "gelu": tf.keras.activations.gelu,
+        "gelu_new": lambda x: tf.keras.activations.gelu(x, approximate=True),
+        "relu": tf.nn.relu,
+    }[activation]
+    expected = dense(inputs)
+    text.Encoder(backbone, word_piece(), activation=activation)
+    found = tf.function(dense)(inputs)
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    tolerance = 1e-2 if "16" in policy else 1e-5
+    in_float32 = (tf.cast(each, tf.float32) for each in (found, expected))
+    np.testing.assert_allclose(*in_float32, rtol=tolerance, atol=tolerance)

@@ -104,7 +104,7 @@ def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, messag
         text.load_encoder(changed(folder, tmp_path, **values))
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "tokenizer_config.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt"])
 def test_a_missing_file_is_named_in_the_error(folder, tmp_path, name):
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / name).unlink()

@@ -17,8 +17,15 @@ if not _keras.IS_KERAS_3:
 _LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`; not tuned: limits of time and memory
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
 _POOLINGS = ("mean", "first")
+
+
+def _gelu(x: tf.Tensor) -> tf.Tensor:
+    """Returns the exact gelu, by an operation that is several times as fast on CPUs as that of `tf.nn.gelu`."""
+    return 0.5 * x * (1.0 + tf.math.erf(x / 2.0**0.5))
+
+
 _ACTIVATIONS = {
-    "gelu": tf.keras.activations.gelu,
+    "gelu": _gelu,
     "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
     "relu": tf.keras.activations.relu,
 }
@@ -250,7 +257,15 @@ def _set_activation(backbone: Any, activation: str) -> None:
     if not blocks:
         raise ValueError(f"`activation` must be None for {type(backbone).__name__}, got {activation!r}.")
     for block in blocks:
-        block._feedforward_intermediate_dense.activation = function
+        dense = block._feedforward_intermediate_dense
+        dense.activation, dense.call = function, functools.partial(_fused, dense)
+
+
+def _fused(dense: Any, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+    """Returns the dense layer in operations that TensorFlow fuses with the activation, unlike those on three axes."""
+    rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+    outputs = dense.activation(tf.nn.bias_add(tf.matmul(rows, dense.kernel), dense.bias))
+    return tf.reshape(outputs, tf.concat([tf.shape(inputs)[:-1], [dense.units]], axis=0))
 
 
 def _boundary(backbone: Any, frozen_layers: int) -> Any:
