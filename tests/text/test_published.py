@@ -97,11 +97,18 @@ def test_training_starts_from_it(table):
         ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.Sigmoid"}, True),
         ({"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}}, True),
         ({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}, False),
+        ({}, False),
     ],
 )
-def test_the_activation_is_that_of_the_configuration(settings, is_sigmoid, tmp_path):
+@pytest.mark.parametrize("of_library", [False, True])
+def test_the_activation_is_that_of_the_configuration(settings, is_sigmoid, of_library, tmp_path):
     frame, expected = frame_of("bert")
-    scores = text.TextRanker.from_pretrained(changed(tmp_path, **settings)).predict(frame)
+    folder = changed(tmp_path, **settings)
+    if of_library and not settings:  # as sentence-transformers 6 writes it
+        content = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Sigmoid"}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(content))
+        is_sigmoid = True
+    scores = text.TextRanker.from_pretrained(folder).predict(frame)
     logits = np.array(expected["scores"])
     np.testing.assert_allclose(scores, 1.0 / (1.0 + np.exp(-logits)) if is_sigmoid else logits, rtol=1e-4, atol=1e-4)
 
@@ -261,15 +268,118 @@ def test_a_tokenizer_json_has_the_pieces_and_the_characters_of_sentencepiece(fam
     ]
 
 
-@pytest.mark.parametrize("settings", [{"model_max_length": 40}, None])
-def test_word_pieces_have_lower_case_if_no_file_says_otherwise(settings, tmp_path):
-    # As in transformers.
-    folder, (frame, expected) = changed(tmp_path, "bert"), frame_of("bert")
-    (folder / "tokenizer_config.json").unlink()
-    if settings:
+def with_tokenizer(target, family="bert", settings=None, **content):
+    """Copies a folder with tokenizer.json in place of its tokenizer; without settings, no tokenizer_config.json."""
+    folder = changed(target, family)
+    if family == "bert":
+        tokens = {token: number for number, token in enumerate((folder / "vocab.txt").read_text().split())}
+        made = tokenizers.Tokenizer(tokenizers.models.WordPiece(tokens, unk_token="[UNK]"))
+        made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=False)
+        made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        made.save(str(folder / "tokenizer.json"))
+    written = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**written, **content}))
+    for name in ("vocab.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer_config.json"):
+        (folder / name).unlink(missing_ok=True)
+    if settings is not None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    frame["query"] = frame["query"].str.upper()
-    np.testing.assert_allclose(text.TextRanker.from_pretrained(folder).predict(frame), expected["scores"], rtol=1e-4)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_lower"),
+    [
+        (None, True),
+        ({"model_max_length": 40}, True),
+        ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, False),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": True}, False),  # as tokenizer.json says
+        ({"tokenizer_class": None}, True),
+    ],
+)
+def test_word_pieces_have_the_case_that_transformers_gives_them(settings, is_lower, tmp_path):
+    tokenize = text.load_encoder(with_tokenizer(tmp_path, settings=settings)).tokenize
+    upper, lower = tokenize(["WING"]).to_list()[0], tokenize(["wing"]).to_list()[0]
+    assert (upper == lower) == is_lower
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "content", "message"),
+    [
+        ("bert", {}, {"added_tokens": [{"content": "covid-19"}]}, r"must not be added, got \['covid-19'\]"),
+        (
+            "bert",
+            {},
+            {"model": {"type": "WordPiece", "vocab": {"a": 1}}},
+            "tokenizer.json: model must be WordPiece wit",
+        ),
+        ("bert", {}, {"model": None}, "tokenizer.json: has other values: TypeError"),
+        ("bert", {"tokenizer_class": "TokenizersBackend"}, {"normalizer": None}, "must be BertNormalizer, got None"),
+        ("xlm_roberta", {}, {"normalizer": {"type": "Lowercase"}}, "normalizers must be among .*, got Lowercase"),
+        (
+            "xlm_roberta",
+            {},
+            {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", 0.0]]}},
+            "tokenizer.json: the vocabulary must begin with .*, and may only end with <mask>",
+        ),
+    ],
+)
+def test_tokenizers_with_other_tokens_than_transformers_are_refused(family, settings, content, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        text.load_encoder(with_tokenizer(tmp_path, family, settings, **content))
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "content", "message"),
+    [
+        ("roberta", "tokenizer_config.json", {"add_prefix_space": True}, "add_prefix_space of the tokenizer must be"),
+        ("bert", "added_tokens.json", {"[Q]": 20}, r"must not be added, got \['\[Q\]'\]"),
+    ],
+)
+def test_settings_that_give_other_tokens_are_refused(family, name, content, message, tmp_path):
+    folder = changed(tmp_path, family)
+    (folder / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        text.load_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_segments"),
+    [
+        ({}, True),
+        ({"model_input_names": ["input_ids", "attention_mask"]}, False),
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, False),
+        (
+            {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "token_type_ids"]},
+            True,
+        ),
+    ],
+)
+def test_pairs_have_segments_if_the_tokenizer_gives_them(settings, has_segments, tmp_path):
+    folder = with_tokenizer(tmp_path, settings={"do_lower_case": True, **settings})
+    frame, expected = frame_of("bert")
+    scores = text.TextRanker.from_pretrained(folder, length=40).predict(frame)
+    assert np.allclose(scores, expected["scores"], rtol=1e-4) == has_segments
+
+
+@pytest.mark.parametrize("name", ["XLMRobertaTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("is_json", [True, False])
+def test_multilingual_bert_has_the_tokenizer_of_xlm_roberta_and_no_segments(name, is_json, tmp_path):
+    folder = changed(tmp_path, "bert")
+    for each in ("vocab.txt", "tokenizer_config.json"):
+        (folder / each).unlink()
+    shutil.copy(FOLDER / "xlm_roberta" / ("tokenizer.json" if is_json else "sentencepiece.bpe.model"), folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    weights = safetensors.load_file(folder / "model.safetensors")
+    table = "bert.embeddings.word_embeddings.weight"
+    weights[table] = np.resize(weights[table], [32, weights[table].shape[1]])
+    safetensors.save_file(weights, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 32}))
+    encoder = text.load_encoder(folder)
+    frame, expected = frame_of("xlm_roberta")
+    ids = tf.constant(expected["ids"][:1])
+    assert encoder.tokenize([frame["query"][0]]).to_list()[0] == expected["ids"][0][1 : expected["ids"][0].index(2)]
+    assert dict(zip(encoder.backbone.input, encoder._inputs(ids), strict=True))["segment_ids"].numpy().max() == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -24,13 +24,20 @@ _POOLING_OF_MODE = {
     **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
     **dict.fromkeys(("cls", "cls_token"), "first"),
 }
-_VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+_PIECES = "sentencepiece.bpe.model"
+_VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", _PIECES)
+_OF_BERT = ("bert", "distilbert", "electra")
+_READ = (*_OF_BERT, "albert", "roberta", "xlm-roberta")
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes whose tokenizer.json says everything
+_OF_XLM, _MASK = ["<s>", "<pad>", "</s>", "<unk>"], "<mask>"
+_NORMALIZERS = {"Precompiled", "Replace", "Strip"}
+_OF_ALBERT = {"NFKD", "StripAccents", "Lowercase"}
 # What KerasHub reads of a checkpoint. Repositories also have the weights in the formats of other libraries.
 _FILES = [
     *("config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer_config.json", "tokenizer.json"),
-    *("modules.json", "sentence_bert_config.json", "artifact.metadata"),
+    *("modules.json", "sentence_bert_config.json", "artifact.metadata", "config_sentence_transformers.json"),
     *("1_Pooling/config.json", "*_Dense/config.json", "*_Dense/model.safetensors"),
-    *(*_VOCABULARIES, "merges.txt"),
+    *(*_VOCABULARIES, "merges.txt", "added_tokens.json"),
     *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
 
@@ -75,8 +82,9 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
     if _is_electra(config) and sizes[0] != sizes[1]:
         raise ValueError(f"{folder / 'config.json'}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")
+    tokens = _tokens_of(folder, config) if "model_type" in config else _Tokens()  # else a preset of KerasHub
     try:
-        with _readable(folder, config) as preset:
+        with _readable(folder, config, tokens.files) as preset:
             backbone = hub.models.Backbone.from_preset(preset, dtype=tf.keras.mixed_precision.global_policy())
             tokenizer = hub.models.Tokenizer.from_preset(preset)
             if config.get("model_type") == "roberta":  # KerasHub does not read them.
@@ -99,14 +107,16 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
         raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
-    settings = read_json_if_there(folder / "tokenizer_config.json")
+    if unknown := sorted(tokens.added - set(tokenizer.get_vocabulary())):
+        raise ValueError(f"{folder}: tokens that are not in the vocabulary must not be added, got {unknown}")
+    settings = tokens.settings
     if layout.is_albert(tokenizer) and (settings.get("keep_accents") or not settings.get("do_lower_case", True)):
         raise ValueError(f"{folder / 'tokenizer_config.json'}: ALBERT must have lower case without accents")
     if hasattr(tokenizer, "strip_accents"):
         strip = settings.get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     activation = config.get("hidden_act", config.get("activation")) if blocks_of(backbone) else None
-    return Encoder(backbone, tokenizer, **{"activation": activation, **options})
+    return Encoder(backbone, tokenizer, **{"activation": activation, "segments": tokens.segments, **options})
 
 
 def _is_electra(config: Mapping[str, Any]) -> bool:
@@ -114,12 +124,8 @@ def _is_electra(config: Mapping[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the folder, or another one that KerasHub can read.
-
-    KerasHub reads no tokenizer.json, which transformers 5 writes alone.
-    """
-    files = _tokenizer_files(folder, config) if "model_type" in config else {}  # else a preset of KerasHub
+def _readable(folder: Path, config: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
+    """Yields the folder, or another one that KerasHub can read, with these files in place of its own."""
     weights = _renamed(folder / "model.safetensors", config)
     if not files and not weights:
         yield os.fspath(folder)
@@ -128,7 +134,7 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
         for path in folder.iterdir():
             (Path(copy) / path.name).symlink_to(path.resolve())
         if _is_electra(config):
-            files["config.json"] = json.dumps({**config, "model_type": "bert"}).encode()
+            files = {**files, "config.json": json.dumps({**config, "model_type": "bert"}).encode()}
         if weights:
             from safetensors.numpy import save_file
 
@@ -161,46 +167,91 @@ def _renamed(path: Path, config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {f"{prefix}{name}": weight for name, weight in load_file(path).items()}
 
 
-def _tokenizer_files(folder: Path, config: Mapping[str, Any]) -> dict[str, bytes]:
-    """Returns the files of the tokenizer that KerasHub reads and that the folder lacks, by name."""
-    content = read_json_if_there(folder / "tokenizer.json")
+class _Tokens(NamedTuple):
+    """What the files of a tokenizer say.
+
+    Args:
+      settings: tokenizer_config.json, with the values that transformers takes from elsewhere.
+      files: The files that KerasHub reads, by name. It reads no tokenizer.json, which transformers 5 writes alone.
+      added: The tokens that were added.
+      segments: As for `Encoder`.
+    """
+
+    settings: Mapping[str, Any] = {}
+    files: Mapping[str, bytes] = {}
+    added: frozenset[str] = frozenset()
+    segments: bool = True
+
+
+def _tokens_of(folder: Path, config: Mapping[str, Any]) -> _Tokens:
+    path = folder / "tokenizer.json"
+    try:
+        return _read_tokens(path, config["model_type"])
+    except (AttributeError, IndexError, KeyError, TypeError) as error:  # values of other types, or none
+        raise ValueError(f"{path}: has other values: {type(error).__name__}: {error}") from error
+
+
+def _read_tokens(path: Path, model_type: str) -> _Tokens:
+    folder, content = path.parent, read_json_if_there(path)
     settings, files = read_json_if_there(folder / "tokenizer_config.json"), {}
-    if config["model_type"] in ("bert", "distilbert", "electra") and "do_lower_case" not in settings:
-        lower = (content["normalizer"] or {}).get("lowercase", False) if content else True
-        files["tokenizer_config.json"] = json.dumps({"do_lower_case": lower, **settings}).encode()
-    if not content or any((folder / name).exists() for name in _VOCABULARIES):
-        return files
+    is_generic = settings.get("tokenizer_class") in _GENERIC
+    if model_type == "roberta" and (
+        settings.get("add_prefix_space") or (is_generic and content["pre_tokenizer"].get("add_prefix_space"))
+    ):
+        raise ValueError(f"{folder}: add_prefix_space of the tokenizer must be false, got true")
+    is_xlm = False
+    if model_type in _OF_BERT:  # multilingual ones may have the tokenizer of XLM-RoBERTa
+        is_xlm = (folder / _PIECES).exists() or (content and content["model"]["type"] == "Unigram")
+        flags = {"tokenizer_class": "XLMRobertaTokenizer" if is_xlm else "BertTokenizer"}
+        if content and is_generic and not is_xlm:
+            normalizer = content["normalizer"] or {}
+            if normalizer.get("type") != "BertNormalizer":
+                raise ValueError(f"{path}: normalizer must be BertNormalizer, got {normalizer.get('type')}")
+            flags |= {"do_lower_case": normalizer["lowercase"], "strip_accents": normalizer["strip_accents"]}
+        settings = {"do_lower_case": True, **settings, **flags}
+        files["tokenizer_config.json"] = json.dumps(settings).encode()
+    if content and model_type in _READ and not any((folder / name).exists() for name in _VOCABULARIES):
+        files |= _vocabulary(path, content, is_albert=model_type == "albert")
+    added = {token["content"] for token in content.get("added_tokens", [])}
+    added |= {*read_json_if_there(folder / "added_tokens.json")}
+    names = settings.get("model_input_names")
+    segments = "token_type_ids" in names if names else not (is_generic or is_xlm)
+    return _Tokens(settings, files, frozenset(added), segments)
+
+
+def _vocabulary(path: Path, content: Mapping[str, Any], is_albert: bool) -> dict[str, bytes]:
+    """Returns the files of the vocabulary of a tokenizer.json, by name."""
     kind, tokens = content["model"]["type"], content["model"]["vocab"]
     if kind == "WordPiece" and sorted(tokens.values()) == list(range(len(tokens))):
-        in_order = "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__))
-        return {"vocab.txt": in_order.encode(), **files}
+        return {"vocab.txt": "".join(f"{token}\n" for token in sorted(tokens, key=tokens.__getitem__)).encode()}
     if kind == "BPE":
         merges = (merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"])
-        return {
-            "vocab.json": json.dumps(tokens).encode(),
-            "merges.txt": "".join(f"{each}\n" for each in merges).encode(),
-        }
+        merged = "".join(f"{merge}\n" for merge in merges)
+        return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": merged.encode()}
     if kind == "Unigram":
-        is_albert = config["model_type"] == "albert"
-        name = "spiece.model" if is_albert else "sentencepiece.bpe.model"
-        return {name: _sentencepiece(content, is_albert), **files}
-    return files
+        return {"spiece.model" if is_albert else _PIECES: _sentencepiece(path, content, is_albert)}
+    raise ValueError(f"{path}: model must be WordPiece without gaps in its ids, BPE or Unigram, got {kind}")
 
 
-def _sentencepiece(content: Mapping[str, Any], is_albert: bool) -> bytes:
+def _sentencepiece(path: Path, content: Mapping[str, Any], is_albert: bool) -> bytes:
     """Returns the model of sentencepiece with the pieces of a tokenizer.json of ALBERT or of XLM-RoBERTa."""
     messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
-    pieces, unknown = [tuple(piece) for piece in content["model"]["vocab"]], content["model"]["unk_id"]
-    special = {token["content"] for token in content["added_tokens"]}
-    if not is_albert:  # KerasHub adds the special tokens of XLM-RoBERTa.
-        rest = [piece for piece in pieces if piece[0] not in special]
-        pieces, unknown = [("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0), *rest], 0
+    pieces, unknown = content["model"]["vocab"], content["model"]["unk_id"]
+    control = {"<pad>", "[CLS]", "[SEP]", "[MASK]", *_OF_XLM}
+    if not is_albert:  # KerasHub adds the others of these tokens.
+        names = [piece[0] for piece in pieces]
+        if names[: len(_OF_XLM)] != _OF_XLM or _MASK in names[:-1]:
+            raise ValueError(f"{path}: the vocabulary must begin with {_OF_XLM}, and may only end with {_MASK}")
+        rest = pieces[len(_OF_XLM) : -1 if names[-1] == _MASK else None]
+        pieces, unknown = [["<unk>", 0.0], ["<s>", 0.0], ["</s>", 0.0], *rest], 0
     model, kinds = messages.ModelProto(), messages.ModelProto.SentencePiece
-    for place, (piece, score) in enumerate(pieces):
-        kind = kinds.CONTROL if piece in special else kinds.NORMAL
-        model.pieces.add(piece=piece, score=score, type=kinds.UNKNOWN if place == unknown else kind)
-    normalizer = content["normalizer"] or {}
-    for step in normalizer.get("normalizers", [normalizer]):
+    for place, piece in enumerate(pieces):
+        kind = kinds.CONTROL if piece[0] in control else kinds.NORMAL
+        model.pieces.add(piece=piece[0], score=piece[1], type=kinds.UNKNOWN if place == unknown else kind)
+    normalizer = content["normalizer"]
+    for step in normalizer.get("normalizers", [normalizer]) if normalizer else []:
+        if step["type"] not in _NORMALIZERS | (_OF_ALBERT if is_albert else set()):
+            raise ValueError(f"{path}: normalizers must be among {sorted(_NORMALIZERS)}, got {step['type']}")
         model.normalizer_spec.precompiled_charsmap += base64.b64decode(step.get("precompiled_charsmap") or "")
     return bytes(model.SerializeToString())
 

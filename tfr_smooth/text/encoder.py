@@ -52,6 +52,8 @@ class Encoder(tf.keras.layers.Layer):
         document, such as ColBERT's ("[unused0]", "[unused1]"). Empty for none.
       fill: For `LateInteraction`, the token that fills queries up to their length and is not attended to, such as
         ColBERT's "[MASK]". None for padding.
+      segments: Whether the second text of a pair is segment 1, as for BERT. False: everything is segment 0, as for
+        tokenizers of Hugging Face without `token_type_ids`.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Attributes:
@@ -86,6 +88,7 @@ class Encoder(tf.keras.layers.Layer):
         pooling: str = "mean",
         markers: Sequence[str] = (),
         fill: str | None = None,
+        segments: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
@@ -102,6 +105,7 @@ class Encoder(tf.keras.layers.Layer):
         self.activation = activation
         self.pooling = _arguments.choice("pooling", pooling, _POOLINGS)
         self.markers, self.fill = list(markers), fill
+        self.segments = _arguments.boolean("segments", segments)
         if len(self.markers) not in (0, len(layout.ROLES)):
             raise ValueError(f"`markers` must have a token for queries and one for documents, got {self.markers}.")
         self.width = states.shape[-1]
@@ -185,7 +189,7 @@ class Encoder(tf.keras.layers.Layer):
         if self.max_length is not None and length is not None and length > self.max_length:
             raise ValueError(f"`ids` must have at most {self.max_length} tokens per text, got {length}.")
         found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
-        found["segment_ids"] = lambda: layout.segments(ids, self.special)
+        found["segment_ids"] = lambda: layout.segments(ids, self.special) if self.segments else tf.zeros_like(ids)
         return [found[name]() for name in self.backbone.input]
 
     def pool(self, hidden: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

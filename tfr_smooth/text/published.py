@@ -127,9 +127,8 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
     hidden, activation, output = _HEADS[kind]
     arrays = tensors(folder, [f"{layer}.{part}" for layer in (hidden, output) for part in ("weight", "bias")])
     kernel, bias, scores, offset = arrays
-    named = config.get("sbert_ce_default_activation_function") or config.get("sentence_transformers", {}).get(
-        "activation_fn", "Identity"
-    )
+    of_library = config.get("sentence_transformers") or read_json_if_there(folder / "config_sentence_transformers.json")
+    named = config.get("sbert_ce_default_activation_function") or of_library.get("activation_fn") or "Identity"
     function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
     options = {"hidden": activation, "output": _OUTPUTS[function]}
     return Head(options, [kernel.T, bias, scores[0], offset[0]])
