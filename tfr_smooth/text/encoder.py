@@ -206,7 +206,7 @@ class Encoder(tf.keras.layers.Layer):
         if self.pooling == "first":
             weights *= tf.one_hot(0, tf.shape(ids)[-1])
         weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=-1, keepdims=True))
-        return tf.einsum("...tw,...t->...w", hidden, weights)
+        return tf.matmul(weights[..., tf.newaxis, :], hidden)[..., 0, :]
 
     def embed(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns the vector of each text, scaled to a mean square of 1.

@@ -198,7 +198,7 @@ def _groups() -> int:
 def dense_layer(vectors: tf.Tensor, kernel: Any, bias: Any, *, activation: str) -> tf.Tensor:
     """Returns the output of a dense layer, in float32."""
     kernel, bias = (tf.cast(each, tf.float32) for each in (kernel, bias))
-    return getattr(tf.keras.activations, activation)(tf.einsum("...v,vw->...w", vectors, kernel) + bias)
+    return getattr(tf.keras.activations, activation)(tf.tensordot(vectors, kernel, 1) + bias)
 
 
 def any_size(array: Any) -> tf.TensorSpec:
