@@ -72,7 +72,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, 
     ranker.export(folder, format="onnx")
     onnxruntime, quantization = (importlib.import_module(f"onnxruntime{part}") for part in ("", ".quantization"))
     onnxruntime.set_default_logger_severity(3)
-    quantization.quantize_dynamic(folder / "model.onnx", folder / "int8.onnx")
+    quantization.quantize_dynamic(folder / "model.onnx", folder / "int8.onnx", per_channel=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = harness.threads()
     tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(folder / "tokenizer.json"))
