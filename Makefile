@@ -11,23 +11,19 @@ STACKS ?= latest ranking
 OUTPUT ?= output/demo
 ARGS ?=
 JOBS ?= 2
-# The tests to run. Tests that only `make test-all` runs are marked slow.
+# The tests to run. Those that only `make test-all` runs are marked slow.
 MARKS ?= not slow
-# On the stack latest, `make test-all` runs these first, then the others in new processes: graphs that TensorFlow traces
-# and XLA compiles stay in memory until the process ends.
-FIRST = tests/rankings tests/measures tests/losses tests/metrics
-# On the stack ranking: what depends on the version of Keras or on TF-Ranking. `make test-all` runs all of it, `make test`
-# the tests marked keras_2, one of each kind: compile, fit, save and restore, resume, export.
+ALL_MARKS = slow or not slow
+# On the stack ranking: what depends on the version of Keras or on TF-Ranking. Of these, `make test` and `make test-all`
+# run the tests marked keras_2, one of each kind: compile, fit, save and restore, resume, export.
 KERAS_2 = tests/tf_ranking tests/losses/test_keras_contract.py tests/losses/test_keras_users.py \
 	tests/metrics/test_properties.py tests/models tests/training tests/serving tests/columns \
 	tests/ranker/test_ranker.py tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
 	tests/project tests/test_extras.py tests/test_keras_ranking.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
-FAST = $(filter not,$(firstword $(MARKS)))
-PARTS_latest = $(if $(FAST),,"$(FIRST)" "$(FIRST:%=--ignore=%)")
-PARTS_ranking = "$(KERAS_2)"
-PARTS_engines = "tests/serving/test_engines.py tests/examples/test_train_on_workers.py"
-MARKS_ranking = $(if $(FAST),keras_2 and )
+TESTS_ranking = $(KERAS_2)
+TESTS_engines = tests/serving/test_engines.py tests/examples/test_train_on_workers.py
+ONLY_ranking = keras_2 and
 BAZEL_TESTS ?= //...
 VERSION ?=
 # Those of the packages that the wheel is checked with. The lowest ones need Python 3.10 or 3.11.
@@ -55,7 +51,7 @@ UV_ranking-2.15 = --resolution lowest-direct
 INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet $(UV_$*) --python $(VENV)/$* $(1) \
 	$(if $(UV_$*),,|| $(VENV)/$*/bin/python -m pip install --quiet $(1))
 
-.PHONY: help train test test-all test-latest test-ranking test-engines test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
+.PHONY: help train test test-all test-changed test-keras-2 test-latest test-ranking test-engines test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
 # The tests of one stack use all cores.
 .NOTPARALLEL:
@@ -68,22 +64,40 @@ train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT
 
 test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STACKS=names of stacks)
 
-# Two light tests show that Bazel can run tests; pytest has run the others.
-test-all: MARKS = slow or not slow
-test-all: test test-engines  ## like test, with all tests, also on workers, and Bazel if installed
-	@if command -v bazel >/dev/null; \
-	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files"; \
-	else echo "NOTE: Bazel is not installed; its tests did not run"; fi
+# The fast tests first, then the slow ones, those of the folders that changed on the last day first. A failure does not
+# stop the rest. Two light tests show that Bazel can run tests; pytest has run the others.
+test-all: export TESTS_FIRST = $(shell $(PYTHON) tools/changed_tests.py $$(git rev-list -1 --before='1 day ago' HEAD))
+test-all:  ## like test, with all tests, also slow ones, those on workers, and Bazel's if it is installed
+	rm -rf output/tests
+	@failed=0; \
+	$(SUBMAKE) lint || failed=1; \
+	for marks in 'not slow' slow; do for stack in $(STACKS); do \
+	$(SUBMAKE) test-$$stack MARKS="$$marks" || failed=1; \
+	done; done; \
+	$(SUBMAKE) test-engines MARKS='$(ALL_MARKS)' || failed=1; \
+	if command -v bazel >/dev/null; \
+	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files" || failed=1; \
+	else echo "NOTE: Bazel is not installed; its tests did not run"; fi; \
+	$(PYTHON) tools/report_tests.py output/tests || failed=1; \
+	exit $$failed
+
+test-changed: CHANGED = $(shell $(PYTHON) tools/changed_tests.py)
+test-changed:  ## run all tests, also slow ones, of the folders that differ from the last commit on the main branch
+	$(if $(CHANGED),$(SUBMAKE) test-latest MARKS='$(ALL_MARKS)' ARGS='$(CHANGED)',@echo "Nothing has changed")
+
+test-keras-2:  ## run all tests, also slow ones, of what depends on the version of Keras on the stack ranking
+	$(SUBMAKE) test-ranking MARKS='$(ALL_MARKS)' ARGS='$(KERAS_2)'
 
 # Engines start processes themselves.
 test-engines: JOBS = 1
 # One thread per process, since one process per core already uses all cores.
 test-latest test-ranking test-engines test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
+# A file runs in one process, in which its tests share what they fit.
 test-latest test-ranking test-engines test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
-	@for part in $(or $(if $(ARGS),,$(PARTS_$*)),""); do \
-	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(if $(ARGS),,$(MARKS_$*))$(MARKS)' $$part $(ARGS)) || exit 1; \
-	done
+	$(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) \
+	$(if $(ARGS),--dist=worksteal,--dist=loadfile --no-loadscope-reorder --junitxml=output/tests/$*-$(words $(MARKS)).xml) \
+	-m '$(if $(ARGS),,$(ONLY_$*) )($(MARKS))' $(or $(ARGS),$(TESTS_$*))
 
 # By environment variables instead of a pytest plugin, so that imports and the programs of the tests count, too.
 coverage: export COVERAGE_FILE = $(CURDIR)/output/coverage/.data

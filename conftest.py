@@ -7,6 +7,7 @@ import resource
 import shutil
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -81,11 +82,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the selection by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    first = tuple(os.environ.get("TESTS_FIRST", "").split())
+    items.sort(key=lambda item: not item.nodeid.startswith(first))
     for item in items:
         if isinstance(item, pytest.DoctestItem) and item.name.removeprefix("tfr_smooth.") in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(KERAS_2):
             item.add_marker(pytest.mark.keras_2)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup() -> None:
+    if time.time() > float(os.environ.get("TESTS_UNTIL", "inf")):
+        pytest.skip("not run: the time for all tests is over")
 
 
 def pytest_collection_finish() -> None:
