@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.models import distributed_step
 from tfr_smooth import _keras, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "quantiles", "log1p"]
@@ -365,24 +364,3 @@ def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         models.FeedForwardScorer(**arguments)
     assert str(error.value) == message
-
-
-@pytest.fixture(scope="module")
-def distributed(tmp_path_factory):
-    """Returns the results of distributed_step.py."""
-    folder = tmp_path_factory.mktemp("distributed")
-    helpers.check_run(distributed_step.__file__, folder)
-    return json.loads((folder / "results.json").read_text())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", distributed_step.CASES)
-def test_two_replicas_train_and_evaluate_like_one(distributed, case):
-    result = distributed[case]
-    assert result["start"] == 0.0 and result["step"] > 1e-3
-    # An empty replica of Keras 2 keeps its moving statistics, and the variable is the mean over replicas.
-    halves = not _keras.IS_KERAS_3 and case in distributed_step.EMPTY_REPLICA
-    assert (result["difference"] < 1e-6) != halves
-    if not halves:
-        alone, together = result["shown"]  # loss and NDCG of `fit` and of `evaluate`
-        np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""One process of a cluster, as test_cluster.py starts it: `python cluster_task.py WHAT FOLDER [ARGUMENT]`.
+"""One process of a cluster, as test_cluster.py starts it: `python cluster_task.py FOLDER apart|kill|together`.
 
 TF_CONFIG identifies the process.
 """
@@ -66,17 +66,16 @@ def validation_metrics(strategy, folder):
     return together, {**metrics_of(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
 
 
-def compare(strategy, folder, _):
-    """Writes the results of this worker."""
+def compared(strategy, folder):
+    """Returns the results of this worker without checkpoints."""
     together, alone = validation_metrics(strategy, folder)
-    found = {
+    return {
         "replicas": strategy.num_replicas_in_sync,
         "chief": training.is_chief(strategy),
         "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
         "shares": shares(strategy, folder),
         "metrics": {"together": together, "alone": alone},
     }
-    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
 
 
 def kill():
@@ -107,19 +106,29 @@ def train(strategy, folder, how):
         callbacks=[validation, resumable, *([replicas.InTheMiddle(1, kill)] if how == "kill" and index == 1 else [])],
     )
     weights = [weight.tolist() for weight in model.get_weights()]
-    found = {"start": start, "weights": weights, "validation": validation.get_state()}
-    (folder / f"{index}.json").write_text(json.dumps(found))
+    return {"start": start, "weights": weights, "validation": validation.get_state()}
+
+
+def refused(train):
+    """Returns the error of a training."""
+    try:
+        train()
+    except ValueError as error:
+        return str(error)
 
 
 def task():
     return json.loads(os.environ["TF_CONFIG"])["task"]
 
 
-def main(what, folder, argument=None):
+def main(folder, how):
     signal.alarm(300)  # ends this process even if the parent process cannot
-    strategy = training.get_strategy("multi_worker")
-    functions = {function.__name__: function for function in (compare, train)}
-    functions[what](strategy, pathlib.Path(folder), argument)
+    strategy, folder = training.get_strategy("multi_worker"), pathlib.Path(folder)
+    found = compared(strategy, folder) if how == "apart" else {}
+    found |= train(strategy, folder, how)
+    if how == "apart":  # now, only the chief sees checkpoints
+        found["refused"] = refused(lambda: train(strategy, folder, how))
+    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

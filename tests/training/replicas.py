@@ -1,4 +1,4 @@
-"""One training step with a batch split over two replicas in many ways, and the same step on one device.
+"""Trains on two replicas of one process and on one device, and writes the differences of the results.
 
 test_replicas.py and test_cluster.py run it in new processes: two logical CPUs, or a cluster, must be configured before
 TensorFlow starts.
@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from tests.helpers import modes
-from tfr_smooth import _keras, losses, models
+from tests.training import test_temperatures
+from tfr_smooth import _keras, data, losses, metrics, models
 
 NUM_FEATURES = 4
 # The lists of a batch by replica. Lists 4 and 5 have no relevant document, and list 6 has a single document.
@@ -26,23 +26,16 @@ SPLITS = {
     "nothing relevant on the second replica": [[0, 6, 1], [5]],
     "nothing relevant": [[4], [5]],
 }
-# Additional cases: another reduction, and half precision by a policy.
-VARIANTS = {
+# Losses by kind of weighting, a reduction, and half precision by a policy.
+CASES = {
+    **{name: (name, {}, "float32") for name in ("smoothi_ndcg", "mean_squared", "pairwise_logistic", "list_mle")},
     "smoothi_ndcg, sum": ("smoothi_ndcg", {"reduction": "sum"}, "float32"),
-    "smoothi_ndcg, mixed_float16": ("smoothi_ndcg", {}, "mixed_float16"),
     "smoothi_ndcg, mixed_bfloat16": ("smoothi_ndcg", {}, "mixed_bfloat16"),
 }
-if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: github.com/keras-team/keras/issues/19246
-    del VARIANTS["smoothi_ndcg, mixed_float16"]
-# The lists have up to eight documents, and no gradient if all of them are above the cutoff of precision or recall.
-CASES = {
-    **{
-        name: (name, {"topn": 2} if name.endswith(modes.NEED_A_CUTOFF) else {}, "float32")
-        for name in modes.SAMPLE
-        if name not in modes.RANDOM
-    },
-    **VARIANTS,
-}
+if not _keras.IS_KERAS_3:
+    # The LossScaleOptimizer of Keras 3 fails on several replicas: github.com/keras-team/keras/issues/19246
+    CASES = {name: CASES[name] for name in ("smoothi_ndcg", "mean_squared")}
+    CASES["smoothi_ndcg, mixed_float16"] = ("smoothi_ndcg", {}, "mixed_float16")
 
 
 def a_batch(lists):
@@ -160,13 +153,79 @@ def check(result, case):
     assert max(found["step"] for found in result.values()) > 5e-3
 
 
+# Case of `fit` and `evaluate` -> number of queries, batch size, and the queries without relevant documents.
+FITS = {
+    "uneven: 3 + 2 lists": (5, 5, []),
+    "a replica without relevant documents": (5, 5, [0, 1, 2]),
+    "one list: an empty replica": (1, 5, []),
+    "the last batch is one list": (5, 4, []),
+}
+WITH_EMPTY_REPLICA = ("one list: an empty replica", "the last batch is one list")
+
+
+def lists_of(queries, irrelevant):
+    random = np.random.RandomState(queries)
+    of_rows = np.repeat(np.arange(queries), [1 + (query * 3 + 4) % 7 for query in range(queries)])
+    labels = np.where(np.isin(of_rows, irrelevant), 0, np.take([2, 0, 1], np.arange(len(of_rows)) % 3))
+    return data.from_arrays(1 + 2 * random.randn(len(of_rows), 4), labels, of_rows)
+
+
+def fits(two):
+    """The weights, and loss and NDCG of `fit` and `evaluate`, by case: on one device, and how far replicas are off."""
+    found = {}
+    for strategy in (tf.distribute.get_strategy(), two):
+        tf.keras.utils.set_random_seed(1)
+        with strategy.scope():
+            model = models.FeedForwardScorer(hidden=[8], members=2)
+            model.build({"features": (None, None, 4)})
+            model.compile(tf.keras.optimizers.SGD(0.5), losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+        start = [weight.copy() for weight in model.get_weights()]
+        for name, (queries, batch_size, irrelevant) in FITS.items():
+            model.set_weights(start)  # tracing a new model takes seconds
+            dataset = lists_of(queries, irrelevant).batches(batch_size, ids=True)
+            shown = model.fit(dataset, verbose=0).history
+            evaluated = model.evaluate(dataset, verbose=0, return_dict=True)
+            values = [shown["loss"][0], shown["ndcg"][0], evaluated["loss"], evaluated["ndcg"]]
+            found.setdefault(name, []).append((start, model.get_weights(), values))
+    return {
+        name: {
+            "start": furthest(alone[0], together[0]),
+            "difference": furthest(alone[1], together[1]),
+            "step": furthest(alone[0], alone[1]),
+            "shown": [alone[2], together[2]],
+        }
+        for name, (alone, together) in found.items()
+    }
+
+
+def check_temperatures(two):
+    """Checks that replicas share a temperature that changes between epochs, made in their scope or outside of it."""
+    from experiments.smoothness import SmoothnessMonitor  # needs matplotlib, which the stack of the engines lacks
+
+    outside, trained = test_temperatures.variable(), []
+    for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (two, False)):
+        with strategy.scope():
+            alpha = test_temperatures.variable() if in_scope else outside
+            model = test_temperatures.make_model(losses.SmoothINDCGLoss(alpha=alpha))
+        callbacks = [test_temperatures.annealing(alpha)]
+        callbacks.append(SmoothnessMonitor(test_temperatures.make_dataset(), model.loss))
+        gaps = test_temperatures.fit(model, epochs=3, callbacks=callbacks)["smooth_gap"]
+        assert model.loss.get_config()["alpha"] == test_temperatures.VALUES[-1]
+        trained.append((model, gaps))
+    for model, gaps in trained[1:]:
+        test_temperatures.assert_same_weights(model, trained[0][0])
+        np.testing.assert_allclose(gaps, trained[0][1], rtol=1e-3)
+
+
 def main(path):
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     assert strategy.num_replicas_in_sync == 2
+    check_temperatures(strategy)
+    results = {"fits": fits(strategy), "steps": compare(strategy, CASES)}
     with open(path, "w") as file:
-        json.dump(compare(strategy, CASES), file)
+        json.dump(results, file)
 
 
 if __name__ == "__main__":

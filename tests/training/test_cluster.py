@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
 
 
-def a_cluster(jobs, what, folder, *arguments):
-    """Starts cluster_task.py once per task, and ends all at exit. Yields the processes by job and index."""
-    return processes_of(jobs, [SCRIPT, what, folder, *arguments], folder)
+def a_cluster(folder, how):
+    """Starts cluster_task.py once per worker, and ends all at exit. Yields the processes by job and index."""
+    return processes_of({"worker": 2}, [SCRIPT, folder, how], folder)
 
 
 @pytest.fixture(scope="module")
@@ -29,93 +29,69 @@ def files(tmp_path_factory):
     return folder
 
 
-def prepare(files, folder):
+def finished(files, folder, how):
+    """Runs a cluster to its end, and returns the results of each of two workers."""
     for name in ("train.txt", "vali.txt"):
         shutil.copy(files / name, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def compared(files, tmp_path_factory):
-    """The results of each of two workers."""
-    folder = prepare(files, tmp_path_factory.mktemp("compare"))
-    with a_cluster({"worker": 2}, "compare", folder) as processes:
+    with a_cluster(folder, how) as processes:
         finish(processes, folder)
     return [json.loads((folder / f"{index}.json").read_text()) for index in range(2)]
 
 
-def test_one_worker_is_the_chief(compared):
-    assert [worker["chief"] for worker in compared] == [True, False]
-    assert [worker["replicas"] for worker in compared] == [2, 2]
+@pytest.fixture(scope="module")
+def uninterrupted(files, tmp_path_factory):
+    """The folder and the results of a training in which each worker has its own output folder."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    return folder, finished(files, folder, "apart")
 
 
-@pytest.mark.parametrize("case", ["smoothi_ndcg", "mean_squared"])
-def test_a_step_of_two_workers_equals_that_of_one_device(compared, case):
-    for worker in compared:
-        replicas.check(worker["steps"][case], case)
-
-
-@pytest.mark.parametrize("way", ["in order", "shuffled"])
-def test_workers_share_each_batch_and_miss_no_list(compared, way):
-    first, second = (worker["shares"][way] for worker in compared)
-    assert first["everything"] == second["everything"]  # both workers read in the same order
-    assert [len(batch) for batch in first["everything"]][:4] == [8, 8, 8, 6]
-    for batch, ours, theirs in zip(first["everything"], first["own"], second["own"], strict=True):
-        assert len(ours) == len(theirs) == len(batch) / 2
-        assert sorted(ours + theirs) == sorted(batch)
-
-
-def test_each_worker_has_the_metrics_of_one_device(compared):
-    for worker in compared:
+def test_workers_compute_what_one_device_does(uninterrupted):
+    _, workers = uninterrupted
+    assert [(worker["chief"], worker["replicas"]) for worker in workers] == [(True, 2), (False, 2)]
+    for worker in workers:
+        for case, steps in worker["steps"].items():
+            replicas.check(steps, case)
         metrics = worker["metrics"]
         assert len(metrics["alone"]) == 4
         assert metrics["together"] == {name: pytest.approx(v, rel=1e-6) for name, v in metrics["alone"].items()}
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(files, tmp_path_factory):
-    folder = prepare(files, tmp_path_factory.mktemp("uninterrupted"))
-    with a_cluster({"worker": 2}, "train", folder, "apart") as processes:
-        finish(processes, folder)
-    return folder
+def test_workers_share_each_batch_and_miss_no_list(uninterrupted):
+    for way in ("in order", "shuffled"):
+        first, second = (worker["shares"][way] for worker in uninterrupted[1])
+        assert first["everything"] == second["everything"]  # both workers read in the same order
+        assert [len(batch) for batch in first["everything"]][:4] == [8, 8, 8, 6]
+        for batch, ours, theirs in zip(first["everything"], first["own"], second["own"], strict=True):
+            assert len(ours) == len(theirs) == len(batch) / 2
+            assert sorted(ours + theirs) == sorted(batch)
 
 
-def result_of(folder, index):
-    return json.loads((folder / f"{index}.json").read_text())
-
-
-def test_only_the_chief_writes(uninterrupted):
-    output = uninterrupted / "output0"
+def test_only_the_chief_writes_and_workers_that_see_different_checkpoints_refuse_to_train(uninterrupted):
+    folder, workers = uninterrupted
+    output = folder / "output0"
     assert sorted(path.name for path in output.iterdir()) == ["best.keras", "checkpoints"]
     kept = {path.name.partition(".")[0] for path in (output / "checkpoints").iterdir()}
     assert kept == {"ckpt-2", "ckpt-3", "log"}
-    assert not (uninterrupted / "output1").exists()
-    assert result_of(uninterrupted, 0) == result_of(uninterrupted, 1)
-    assert result_of(uninterrupted, 0)["start"] == 0
-
-
-def test_workers_that_see_different_checkpoints_refuse_to_train(uninterrupted):
-    with a_cluster({"worker": 2}, "train", uninterrupted, "apart") as processes:
-        assert all(process.wait(120) > 0 for process in processes.values())
-    message = "`directory` must be the same for all workers, got checkpoints of epochs [3, 0]."
-    assert message in (uninterrupted / "worker0.log").read_text() + (uninterrupted / "worker1.log").read_text()
+    assert not (folder / "output1").exists()
+    for name in ("start", "weights", "validation"):
+        assert workers[0][name] == workers[1][name]
+    for worker in workers:
+        assert "`directory` must be the same for all workers, got checkpoints of epochs [3, 0]." in worker["refused"]
 
 
 def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(files, uninterrupted, tmp_path):
-    folder = prepare(files, tmp_path)
-    with a_cluster({"worker": 2}, "train", folder, "kill") as processes:
+    for name in ("train.txt", "vali.txt"):
+        shutil.copy(files / name, tmp_path)
+    with a_cluster(tmp_path, "kill") as processes:
         assert processes["worker", 1].wait(120) == -9
         assert processes["worker", 0].wait(60) > 0  # it fails instead of waiting forever
-    assert not (folder / "0.json").exists() and not (folder / "1.json").exists()
-    with a_cluster({"worker": 2}, "train", folder) as processes:
-        finish(processes, folder)
-    expected = result_of(uninterrupted, 0)
-    for index in range(2):
-        found = result_of(folder, index)
-        assert found["start"] == 1
+    assert not (tmp_path / "0.json").exists() and not (tmp_path / "1.json").exists()
+    folder, (expected, _) = uninterrupted
+    for found in finished(files, tmp_path, "together"):
+        assert found["start"] == 1 and expected["start"] == 0
         assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
         helpers.assert_same(found["weights"], expected["weights"], rtol=1e-6, atol=1e-7)
-    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, uninterrupted))
+    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (tmp_path, folder))
     helpers.assert_same(best.get_weights(), expected_best.get_weights(), rtol=1e-6, atol=1e-7)
 
 

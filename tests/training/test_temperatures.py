@@ -80,34 +80,3 @@ def test_a_saved_model_stores_the_current_temperature(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
     assert loaded.loss.get_config()["alpha"] == VALUES[-1]
-
-
-# Two logical CPUs must be configured before TensorFlow starts.
-TWO_REPLICAS = """
-import tensorflow as tf
-from experiments.smoothness import SmoothnessMonitor
-from tests.training import test_temperatures as tests
-from tfr_smooth import losses
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-outside, trained = tests.variable(), []
-for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (two, False)):
-    with strategy.scope():
-        alpha = tests.variable() if in_scope else outside
-        model = tests.make_model(losses.SmoothINDCGLoss(alpha=alpha))
-    schedule = tests.annealing(alpha)
-    monitor = SmoothnessMonitor(tests.make_dataset(), model.loss)
-    gaps = tests.fit(model, epochs=3, callbacks=[schedule, monitor])["smooth_gap"]
-    assert model.loss.get_config()["alpha"] == tests.VALUES[-1]
-    trained.append((model, gaps))
-for model, gaps in trained[1:]:
-    tests.assert_same_weights(model, trained[0][0])
-    tests.np.testing.assert_allclose(gaps, trained[0][1], rtol=1e-3)
-"""
-
-
-@pytest.mark.slow
-def test_replicas_share_the_temperature():
-    helpers.check_run("-c", TWO_REPLICAS)
