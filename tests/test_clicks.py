@@ -116,19 +116,17 @@ def test_documents_that_were_not_shown_have_no_relevance():
     assert np.isnan(clicks.fit_position_based([2], [1], [1], steps=1).relevance[:2]).all()
 
 
-@pytest.mark.parametrize(
-    ("make", "argument"),
-    [
+def test_bad_arguments_are_named():
+    with_features = {"features": [[1.0]], "regressor": LinearRegression()}
+    for make, argument in [
         (lambda: clicks.propensities_from_random_rankings([1, 3], [1, 1]), "positions"),
         (lambda: clicks.propensities_from_random_rankings([1, 2], [0, 1]), "clicks"),
         (lambda: clicks.fit_position_based([-1], [1], [1]), "documents"),
         (lambda: clicks.fit_position_based([0], [1], [1], steps=0), "steps"),
         (lambda: clicks.fit_position_based([0], [1], [1], features=[[1.0]]), "features"),
-        (lambda: clicks.fit_position_based([1], [1], [1], features=[[1.0]], regressor=LinearRegression()), "features"),
+        (lambda: clicks.fit_position_based([1], [1], [1], **with_features), "features"),
         (lambda: clicks.relevance_from_clicks([0], [2], [1], [1.0]), "propensities"),
         (lambda: clicks.relevance_from_clicks([0], [1], [1], [0.0]), "propensities"),
-    ],
-)
-def test_bad_arguments_are_named(make, argument):
-    with pytest.raises(ValueError, match=f"`{argument}`"):
-        make()
+    ]:
+        with pytest.raises(ValueError, match=f"`{argument}`"):
+            make()

@@ -31,10 +31,6 @@ def hub(tmp_path, monkeypatch):
     return folder, calls
 
 
-def ranker_of(frame):
-    return tfr_smooth.Ranker(epochs=1, trees=False, verbose=False).fit(frame, query="query", label="label")
-
-
 @pytest.fixture(scope="module")
 def frame():
     random = np.random.default_rng(0)
@@ -42,10 +38,14 @@ def frame():
     return pd.DataFrame({**columns, "label": random.integers(0, 2, 48)})
 
 
-@pytest.mark.keras_2
-def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame):
+@pytest.fixture(scope="module")
+def ranker(frame):
+    options = {"members": 1, "hidden": [2], "epochs": 1, "trees": False, "verbose": False}
+    return tfr_smooth.Ranker(**options).fit(frame, query="query", label="label")
+
+
+def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame, ranker):
     folder, calls = hub
-    ranker = ranker_of(frame)
     card = {"data": "Clicks of May.", "metrics": {"ndcg": np.float32(0.5)}, "AUC": "None."}
     assert ranker.push_to_hub("me/shop", private=True, card=card) == "https://huggingface.co/me/shop"
     assert calls == [("me/shop", {"private": True, "token": None, "exist_ok": True})]
@@ -63,7 +63,7 @@ def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame):
 def test_a_recommender_comes_back(hub):
     random = np.random.default_rng(0)
     table = pd.DataFrame({"user": np.repeat(np.arange(20), 5), "item": random.integers(0, 9, 100)})
-    model = recommendation.Recommender(epochs=1, verbose=False).fit(
+    model = recommendation.Recommender(dim=4, epochs=1, softmax_epochs=1, verbose=False).fit(
         recommendation.from_dataframe(table, user="user", item="item")
     )
     model.push_to_hub("me/items")
@@ -71,8 +71,7 @@ def test_a_recommender_comes_back(hub):
     np.testing.assert_array_equal(found.recommend([0, 1], topn=3).items, model.recommend([0, 1], topn=3).items)
 
 
-def test_what_is_no_estimator_or_no_name_is_refused(hub, frame, tmp_path):
-    ranker = ranker_of(frame)
+def test_what_is_no_estimator_or_no_name_is_refused(hub, ranker, tmp_path):
     for name in ("shop", "a/b/c", "", "me/my shop", None):
         with pytest.raises(ValueError, match=f"`repo_id` must be OWNER/NAME, got {name!r}"):
             ranker.push_to_hub(name)

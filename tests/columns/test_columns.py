@@ -24,23 +24,18 @@ SECONDS = [1709164800, NO_DATE, -86400]
 # Values of a column -> kind, raw values.
 SERIES = {
     "int": ([3, 1, 2], "number", [3.0, 1.0, 2.0]),
-    "uint8": (np.array([3, 1, 255], np.uint8), "number", [3.0, 1.0, 255.0]),
     "float16": (np.array([3, np.nan, 2], np.float16), "number", [3.0, np.nan, 2.0]),
     "nullable int": (pd.array([3, None, 2], "Int64"), "number", [3.0, np.nan, 2.0]),
-    "nullable float": (pd.array([0.5, None, 2], "Float32"), "number", [0.5, np.nan, 2.0]),
     "objects of numbers": (np.array([3, None, 0.5], object), "number", [3.0, np.nan, 0.5]),
     "decimals": (np.array([decimal.Decimal("3.25"), None, decimal.Decimal("0.5")]), "number", [3.25, np.nan, 0.5]),
     "bool": ([True, False, True], "boolean", [1.0, 0.0, 1.0]),
     "nullable boolean": (pd.array([True, None, False], "boolean"), "boolean", [1.0, np.nan, 0.0]),
     "objects of booleans": (np.array([True, np.nan, np.bool_(False)], object), "boolean", [1.0, np.nan, 0.0]),
     "objects of text": (np.array(["b", None, "ä"], object), "category", ["b", "", "ä"]),
-    "empty text": (np.array(["b", "", "a"], object), "category", ["b", "", "a"]),
     "string": (pd.array(["b", None, "a"], "string"), "category", ["b", "", "a"]),
     "categorical": (pd.Categorical(["b", None, "a"]), "category", ["b", "", "a"]),
-    "categorical numbers": (pd.Categorical([7, None, 5]), "category", ["7", "", "5"]),
     "categorical floats": (pd.Categorical([7.0, None, 0.5]), "category", ["7", "", "0.5"]),
     "datetime": (DAYS, "date", SECONDS),
-    "datetime in s": (DAYS.astype("datetime64[s]"), "date", SECONDS),
     "datetime in ns": (DAYS.astype("datetime64[ns]"), "date", SECONDS),
     "fractions of a second": (pd.to_datetime(["1969-12-31 23:59:59.5", "1970-01-01 00:00:00.5"]), "date", [-1, 0]),
     "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
@@ -50,49 +45,34 @@ SERIES = {
     "durations in seconds": (pa.array([86400, None, 1], "duration[s]").to_pandas(), "number", [1, np.nan, 1 / 86400]),
     "times of a zone": (np.array([datetime.datetime(1970, 1, 2, 9, tzinfo=TOKYO), None]), "date", [86400, NO_DATE]),
 }
-SERIES["objects in a time zone"] = (
-    np.array([datetime.datetime(1970, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=9))), None], object),
-    *("date", [54000, NO_DATE]),
-)
 SERIES["time zone"][2][1] = NO_DATE
-each_series = pytest.mark.parametrize("name", SERIES)
 
 
-@each_series
-@pytest.mark.parametrize("kind_of_table", [lambda frame: frame, pa.Table.from_pandas])
-def test_kinds_and_raw_values(name, kind_of_table):
+@pytest.mark.parametrize("name", SERIES)
+def test_kinds_raw_values_and_json(name):
     values, kind, expected = SERIES[name]
-    frame = kind_of_table(pd.DataFrame({"x": values}))
-    (column,) = infer_columns(frame)
-    raw = column_arrays(frame, [column])["x"]
-    assert column.kind == kind and column.dtype == tf.as_dtype(tf.convert_to_tensor(raw).dtype)
-    assert raw.dtype == (object if kind == "category" else column.dtype.as_numpy_dtype)
-    encoded = [value.encode() for value in expected] if kind == "category" else expected
-    np.testing.assert_array_equal(raw, np.array(encoded, raw.dtype))
-    missing = [value == column.missing_value or value != value for value in expected]
-    assert column.has_missing == any(missing)
-    known = [value for value, is_missing in zip(expected, missing, strict=True) if not is_missing]
-    if kind == "category":
-        assert column.categories == tuple(sorted(known))
-    else:
-        mean = np.mean(known, dtype=np.float64) / (86400 if kind == "date" else 1)
-        assert column.fill == pytest.approx(mean, rel=1e-12)
-    assert column.width == (len(known) if kind == "category" else 1) + any(missing)
-
-
-@each_series
-def test_a_column_of_only_missing_values_is_missing_in_every_kind(name):
-    """Such as in a table of one row; pandas does not know its type."""
-    (column,) = infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+    for frame in (pd.DataFrame({"x": values}), pa.Table.from_pandas(pd.DataFrame({"x": values}))):
+        (column,) = infer_columns(frame)
+        raw = column_arrays(frame, [column])["x"]
+        assert column.kind == kind and column.dtype == tf.as_dtype(tf.convert_to_tensor(raw).dtype)
+        assert raw.dtype == (object if kind == "category" else column.dtype.as_numpy_dtype)
+        encoded = [value.encode() for value in expected] if kind == "category" else expected
+        np.testing.assert_array_equal(raw, np.array(encoded, raw.dtype))
+        missing = [value == column.missing_value or value != value for value in expected]
+        assert column.has_missing == any(missing)
+        known = [value for value, is_missing in zip(expected, missing, strict=True) if not is_missing]
+        if kind == "category":
+            assert column.categories == tuple(sorted(known))
+        else:
+            mean = np.mean(known, dtype=np.float64) / (86400 if kind == "date" else 1)
+            assert column.fill == pytest.approx(mean, rel=1e-12)
+        assert column.width == (len(known) if kind == "category" else 1) + any(missing)
+    # Only missing values, such as in a table of one row; pandas does not know their type.
     for nothing in ([None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.Categorical([None, None])):
         raw = column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
-        missing = b"" if column.kind == "category" else column.missing_value
-        np.testing.assert_array_equal(raw, np.array([missing] * 2, raw.dtype))
-
-
-@each_series
-def test_json_restores_a_column(name):
-    (column,) = infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+        np.testing.assert_array_equal(
+            raw, np.array([b"" if kind == "category" else column.missing_value] * 2, raw.dtype)
+        )
     assert _serialization.deserialize(json.loads(json.dumps(_serialization.serialize(column)))) == column
     assert hash(column) == hash(dataclasses.replace(column))
 
@@ -112,53 +92,41 @@ def test_words_and_pairs_of_words_in_enough_rows_are_known(monkeypatch):
     assert infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
 
 
-BAD_TABLES = {
-    "no columns": (pd.DataFrame(index=[1]), "`table` must have at least one column, got none."),
-    "an empty name": (pd.DataFrame({"": [1]}), "`name` must be a string that is not empty, got ''."),
-    "the same name twice": (
-        pd.DataFrame([[1, 2]], columns=["x", "x"]),
-        "`table` must have each column once, got 'x' 2 times.",
+BAD_TABLES = [
+    (pd.DataFrame(index=[1]), "`table` must have at least one column, got none."),
+    (pd.DataFrame({"": [1]}), "`name` must be a string that is not empty, got ''."),
+    (pd.DataFrame([[1, 2]], columns=["x", "x"]), "`table` must have each column once, got 'x' 2 times."),
+    (pd.DataFrame({"x": [None, ""]}), "column 'x' must have known values, got only missing ones."),
+    *(
+        (
+            pd.DataFrame({"x": [1.0, value]}, index=["a", "b"]),
+            f"column 'x' must be finite float32 numbers or missing, got {value} in row 1.",
+        )
+        for value in (-np.inf, 1e39)
     ),
-    "only missing values": (
-        pd.DataFrame({"x": [None, ""]}),
-        "column 'x' must have known values, got only missing ones.",
-    ),
-    "infinity": (
-        pd.DataFrame({"x": [1.0, -np.inf]}, index=["a", "b"]),
-        "column 'x' must be finite float32 numbers or missing, got -inf in row 1.",
-    ),
-    "more than float32": (
-        pd.DataFrame({"x": [1.0, 1e39]}),
-        "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1.",
-    ),
-}
-UNKNOWN = {
-    "complex": [1j],
-    "dates in lists": [None, [pd.Timestamp(0)]],
-    "bytes": np.array([b"a"], object),
-    "text and numbers": np.array(["a", 2.5], object),
-    "text and booleans": np.array([True, "a"], object),
-    "numbers and booleans": np.array([3, True], object),
-}
+]
+UNKNOWN = [
+    [1j],
+    [None, [pd.Timestamp(0)]],
+    np.array([b"a"], object),
+    np.array(["a", 2.5], object),
+    np.array([True, "a"], object),
+    np.array([3, True], object),
+]
 
 
-@pytest.mark.parametrize("name", BAD_TABLES)
-def test_tables_that_are_not_columns_are_refused(name):
-    frame, message = BAD_TABLES[name]
-    with pytest.raises(ValueError) as error:
-        infer_columns(frame)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_values_of_other_or_different_types_are_refused(name):
-    with pytest.raises(ValueError, match="column 'x' must (be numbers, .* got the type|have values of one type: )"):
-        infer_columns(pd.DataFrame({"y": 1, "x": UNKNOWN[name]}))
+def test_tables_that_are_not_columns_are_refused():
+    for frame, message in BAD_TABLES:
+        with pytest.raises(ValueError) as error:
+            infer_columns(frame)
+        assert str(error.value) == message
+    for values in UNKNOWN:
+        with pytest.raises(ValueError, match="column 'x' must (be numbers, .* got the type|have values of one type: )"):
+            infer_columns(pd.DataFrame({"y": 1, "x": values}))
 
 
 COLLAPSED = {
     "epoch seconds of a minute": 1_700_000_000 + np.arange(60),
-    "epoch milliseconds of a minute": 1_700_000_000_000 + 1000.0 * np.arange(60),
     "ids": 2**40 + np.arange(9),
     "many rows": 2**40 + np.arange(100_000) % 7,
     "below float32": 1e-60 * np.arange(1, 9),
@@ -166,7 +134,6 @@ COLLAPSED = {
 DIFFERENT = {
     "epoch seconds of a day": 1_700_000_000 + 60 * np.arange(1440),
     "epoch seconds of years": 1_700_000_000 + 86400 * np.arange(1000),
-    "ids of a wide range": 2**24 + np.arange(0, 2**30, 2**20),
     "one value": np.full(9, 2**40),
     "rounding errors": 0.3 + 5e-17 * np.arange(9),
     "zeros": np.zeros(9),
@@ -174,15 +141,14 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("name", COLLAPSED)
-def test_numbers_that_are_equal_as_float32_are_refused(name):
-    with pytest.raises(ValueError, match="^column 'x' must be numbers that differ as float32, got .* Pass times as"):
-        infer_columns(pd.DataFrame({"x": COLLAPSED[name]}))
-
-
-@pytest.mark.parametrize("name", DIFFERENT)
-def test_numbers_that_only_lose_digits_as_float32_are_numbers(name):
-    assert infer_columns(pd.DataFrame({"x": DIFFERENT[name]}))[0].kind == "number"
+def test_numbers_that_are_equal_as_float32_are_refused_and_those_that_only_lose_digits_are_numbers():
+    for name, values in COLLAPSED.items():
+        with pytest.raises(
+            ValueError, match="^column 'x' must be numbers that differ as float32, got .* Pass times as"
+        ):
+            infer_columns(pd.DataFrame({"x": values})), name
+    for name, values in DIFFERENT.items():
+        assert infer_columns(pd.DataFrame({"x": values}))[0].kind == "number", name
 
 
 def test_columns_may_be_learned_from_some_rows():
@@ -214,14 +180,17 @@ BAD_VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "expected", "got"), [(n, *case) for n in BAD_VALUES for case in BAD_VALUES[n]]
-)
-def test_values_of_another_kind_are_refused(name, values, expected, got):
-    frame = pd.DataFrame({**RIGHT, name: values})
-    with pytest.raises(ValueError) as error:
-        column_arrays(frame, COLUMNS)
-    assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
+def test_values_of_another_kind_and_missing_columns_are_refused():
+    for name, cases in BAD_VALUES.items():
+        for values, expected, got in cases:
+            with pytest.raises(ValueError) as error:
+                column_arrays(pd.DataFrame({**RIGHT, name: values}), COLUMNS)
+            assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
+    for other, hint in {"Price": " Did you mean 'Price'?", "q": ""}.items():
+        with pytest.raises(ValueError) as error:
+            column_arrays(pd.DataFrame(RIGHT).rename(columns={"price": other}), COLUMNS)
+        got = f"got the columns ['{other}', 'new', 'brand', 'day'].{hint}"
+        assert str(error.value) == f"The table must have the column 'price', {got}"
 
 
 def test_numbers_and_booleans_may_replace_each_other():
@@ -231,20 +200,7 @@ def test_numbers_and_booleans_may_replace_each_other():
     np.testing.assert_array_equal(arrays["new"], [1.0, np.nan])
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ({"price": "Price"}, "['Price', 'new', 'brand', 'day']. Did you mean 'Price'?"),
-        ({"price": "q"}, "['q', 'new', 'brand', 'day']."),
-    ],
-)
-def test_a_missing_column_is_named_in_the_error(names, message):
-    with pytest.raises(ValueError) as error:
-        column_arrays(pd.DataFrame(RIGHT).rename(columns=names), COLUMNS)
-    assert str(error.value) == f"The table must have the column 'price', got the columns {message}"
-
-
-@pytest.mark.parametrize("rows", [1, 3, 70000])
+@pytest.mark.parametrize("rows", [1, 70000])
 def test_a_matrix_has_the_columns_of_its_table(rows):
     random = np.random.RandomState(0)
     matrix = random.randn(rows, 4).astype(np.float32)
@@ -254,29 +210,23 @@ def test_a_matrix_has_the_columns_of_its_table(rows):
     for one, other in zip(found, expected, strict=True):
         assert one.fill == pytest.approx(other.fill, rel=1e-6)
         assert dataclasses.replace(one, fill=0.0) == dataclasses.replace(other, fill=0.0)
-
-
-def test_a_matrix_has_a_known_value_in_each_column():
     with pytest.raises(ValueError, match="^column '2' must have known values, got only missing ones.$"):
         columns_of_matrix([np.array([[1.0, np.nan]], np.float32)])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": ""}, "`name` must be a string that is not empty, got ''."),
-        ({"kind": "id", "categories": [""]}, "`categories` must be unique strings that are not empty, got ['']."),
-        ({"kind": "vector", "length": 0}, "`length` must be an integer >= 1, got 0."),
-        ({"kind": "vector", "scale": 0.0}, "`scale` must be a finite number > 0, got 0.0."),
-        ({"kind": "text", "buckets": -1}, "`buckets` must be an integer >= 0, got -1."),
-        ({"fill": float("nan")}, "`fill` must be a finite number, got nan."),
-        ({"has_missing": 1}, "`has_missing` must be True or False, got 1."),
-        ({"kind": "category"}, "`categories` must be unique strings that are not empty, got ()."),
-        ({"kind": "category", "categories": "ab"}, "`categories` must be unique strings that are not empty, got 'ab'."),
-    ],
-)
-def test_invalid_columns_are_refused(arguments, message):
-    kind = KINDS[arguments.pop("kind", "number")]
-    with pytest.raises(ValueError) as error:
-        kind(**{"name": "x", **arguments})
-    assert str(error.value) == message
+def test_invalid_columns_are_refused():
+    strings = "`categories` must be unique strings that are not empty, got "
+    for kind, arguments, message in [
+        ("number", {"name": ""}, "`name` must be a string that is not empty, got ''."),
+        ("number", {"fill": float("nan")}, "`fill` must be a finite number, got nan."),
+        ("number", {"has_missing": 1}, "`has_missing` must be True or False, got 1."),
+        ("vector", {"length": 0}, "`length` must be an integer >= 1, got 0."),
+        ("vector", {"scale": 0.0}, "`scale` must be a finite number > 0, got 0.0."),
+        ("text", {"buckets": -1}, "`buckets` must be an integer >= 0, got -1."),
+        ("id", {"categories": [""]}, f"{strings}['']."),
+        ("category", {}, f"{strings}()."),
+        ("category", {"categories": "ab"}, f"{strings}'ab'."),
+    ]:
+        with pytest.raises(ValueError) as error:
+            KINDS[kind](**{"name": "x", **arguments})
+        assert str(error.value) == message

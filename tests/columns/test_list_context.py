@@ -33,8 +33,7 @@ def ranks(values):
     return np.where(np.isnan(values), 0.0, 2.0 * np.array(places) / (len(known) - 1) - 1.0)
 
 
-@pytest.mark.parametrize("padding", [0, 3])
-@pytest.mark.parametrize("fill", [0.0, NAN, INF, -INF])
+@pytest.mark.parametrize(("padding", "fill"), [(0, 0.0), (3, NAN), (3, INF), (3, -INF)])
 def test_ranks_are_those_of_the_definition_at_any_padding(padding, fill):
     longest = max(len(values) for values, _ in LISTS.values()) + padding
     values = np.full((len(LISTS), longest, 1), fill, np.float32)
@@ -46,7 +45,7 @@ def test_ranks_are_those_of_the_definition_at_any_padding(padding, fill):
     np.testing.assert_allclose(list_context.list_ranks(tf.constant(values), tf.constant(mask)), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [2, 9, 300])
+@pytest.mark.parametrize("size", [2, 300])
 def test_columns_have_their_own_ranks_and_a_permuted_list_has_permuted_ranks(size):
     random = np.random.default_rng(size)
     values = random.integers(0, size // 2 + 1, (4, size, 5)).astype(np.float32)
@@ -77,7 +76,6 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("fill", ["a", "7", "", "new"])
 @pytest.mark.parametrize(
     ("column", "lists"),
     [
@@ -87,8 +85,9 @@ SETS = {
     ],
     ids=lambda given: getattr(given, "kind", ""),
 )
-def test_shares_are_those_of_the_definition_at_any_padding(column, lists, fill):
-    values = np.full((len(lists) + 1, 7), fill, object)
+def test_shares_are_those_of_the_definition_at_any_padding(column, lists):
+    values = np.full((len(lists) + 1, 7), "a", object)
+    values[:, 4:] = ["7", "", "new"]
     mask, expected = np.zeros(values.shape, bool), np.zeros(values.shape)
     for place, (given, known) in enumerate(lists.values()):
         values[place, : len(given)], mask[place, : len(given)], expected[place, : len(given)] = given, True, known

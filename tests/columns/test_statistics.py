@@ -128,12 +128,9 @@ def test_statistics_that_do_not_last_and_those_of_the_query_are_left_out():
     assert ("host",) in names and not any("song" in columns or columns == ("user",) for columns in names)
 
 
-@pytest.mark.parametrize("frame", [table(1), table(2), table().assign(label=1), table().assign(host=None)])
-def test_tables_with_nothing_to_learn_have_no_statistics(frame):
-    kinds = {name: kind for name, kind in KINDS.items() if not frame[name].isna().all()}
-    frame = frame[["query", "label", *kinds]]
-    _, found = learn(frame, kinds=kinds, crosses=())
-    assert found is None or len(frame) > 12
+def test_tables_with_nothing_to_learn_have_no_statistics():
+    for frame in (table(1), table(2), table().assign(label=1)):
+        assert learn(frame[["query", "label", *KINDS]], crosses=())[1] is None
 
 
 @pytest.mark.slow
@@ -161,28 +158,24 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     np.testing.assert_allclose(np.ravel(served_scores), scores, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: learn(table(), crosses=[("host", "label")]), "`crosses` must be pairs of names of feature "),
-        (lambda: learn(table(), crosses=["host"]), "`crosses` must be pairs of names of feature columns of "),
-        (lambda: learn(table(), crosses=[("host", "host")]), "`crosses` must be pairs of names of feature "),
+def test_arguments_that_do_not_fit_are_refused():
+    pairs = "`crosses` must be pairs of names of feature columns of "
+    other = Statistic(columns=("y",), values=("a",), means=(0.0,), counts=(1,))
+    for make, message in [
+        *((lambda cross=cross: learn(table(), crosses=[cross]), pairs) for cross in (("host", "label"), "host")),
+        (lambda: learn(table(), crosses=[("host", "host")]), pairs),
         (
             lambda: Statistic(columns=("x",), values=("a",), means=(0.1,), counts=()),
             "`values`, `means` and `counts` must have the same length, got 1, 1 and 0.",
         ),
         (
-            lambda: TableFeatures(
-                [Id(name="x")], statistics=[Statistic(columns=("y",), values=("a",), means=(0.0,), counts=(1,))]
-            ),
+            lambda: TableFeatures([Id(name="x")], statistics=[other]),
             "`statistics` must be those of columns of ids or sets, got one of 'y'.",
         ),
-    ],
-)
-def test_arguments_that_do_not_fit_are_refused(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value).startswith(message)
+    ]:
+        with pytest.raises(ValueError) as error:
+            make()
+        assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize("effect", [1.0, 0.0])

@@ -79,10 +79,6 @@ def test_dropout_and_noise_are_random_in_training_only():
     np.testing.assert_array_equal(exact((hidden(), MASK), training=True), exact((hidden(), MASK)))
 
 
-def test_outputs_of_a_list_of_padding_are_0():
-    assert (attention()(hidden(), mask=tf.zeros([2, 5], tf.bool)) == 0.0).numpy().all()
-
-
 def test_nan_at_padding_reaches_no_output_and_no_gradient():
     layer = attention()
     inputs = tf.where(MASK[:, :, tf.newaxis], hidden(), np.nan)
@@ -92,3 +88,4 @@ def test_nan_at_padding_reaches_no_output_and_no_gradient():
         gradients = tape.gradient(tf.reduce_sum(tf.square(outputs)), [inputs, *layer.trainable_variables])
     np.testing.assert_array_equal(outputs, layer(hidden(), mask=MASK))
     assert all(np.isfinite(each).all() for each in gradients)
+    assert (layer(hidden(), mask=tf.zeros([2, 5], tf.bool)) == 0.0).numpy().all()  # lists of padding

@@ -56,8 +56,9 @@ def test_features_may_be_strings_integers_and_higher_dimensional():
     np.testing.assert_array_equal(rows["pixel"], tf.gather(pixels[0], [0, 1, 0]))
 
 
-@pytest.mark.parametrize("circular", [True, False])
-@pytest.mark.parametrize("layer", [models.FlattenList, models.ConcatFeatures])
+@pytest.mark.parametrize(
+    ("layer", "circular"), [(models.FlattenList, True), (models.FlattenList, False), (models.ConcatFeatures, True)]
+)
 def test_padding_that_is_not_finite_reaches_no_row_and_no_gradient(layer, circular):
     context, examples, mask = features(padding=np.nan)
     with tf.GradientTape() as tape:
@@ -88,15 +89,11 @@ def test_concatenated_features_are_sorted_by_name_context_first():
 # RestoreList.
 
 
-@pytest.mark.parametrize("shape", [(16,), (16, 1)])
-def test_scores_return_to_their_positions(shape):
+def test_scores_return_to_their_positions_or_by_scatter_are_averaged_over_the_rows_of_a_document():
     scores = np.arange(16, dtype=np.float32)
-    restored = models.RestoreList()((tf.constant(scores.reshape(shape)), tf.constant(MASK)))
-    np.testing.assert_array_equal(restored, np.where(MASK, scores.reshape(4, 4), LOG))
-
-
-def test_by_scatter_averages_over_the_rows_of_a_document():
-    scores = np.arange(16, dtype=np.float32)
+    for shape in ((16,), (16, 1)):
+        restored = models.RestoreList()((tf.constant(scores.reshape(shape)), tf.constant(MASK)))
+        np.testing.assert_array_equal(restored, np.where(MASK, scores.reshape(4, 4), LOG))
     restored = models.RestoreList(by_scatter=True)((tf.constant(scores), tf.constant(MASK)))
     expected = [[(0 + 2) / 2, (1 + 3) / 2, LOG, LOG], [4, 5, 6, 7], [LOG] * 4, [LOG, (12 + 13 + 14) / 3, LOG, 15]]
     np.testing.assert_allclose(restored, expected, rtol=1e-6)
@@ -123,9 +120,8 @@ def test_gradients_of_restored_scores_are_finite_and_those_of_unused_rows_0(by_s
     np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_errors_name_the_argument():
+    for call, message in [
         (lambda: models.FlattenList(circular_padding=1), "`circular_padding` must be True or False, got 1."),
         (
             lambda: models.FlattenList()(({}, {}, tf.constant(MASK))),
@@ -152,12 +148,10 @@ def test_gradients_of_restored_scores_are_finite_and_those_of_unused_rows_0(by_s
             "`context_inputs` must contain `context_feature_num` = 0 tensors, got 1.",
         ),
         (lambda: models.create_tower([4, 0], 1), "`hidden_layer_dims` must be an integer >= 1, got 0."),
-    ],
-)
-def test_errors_name_the_argument(call, message):
-    with pytest.raises(ValueError) as raised:
-        call()
-    assert message in str(raised.value)
+    ]:
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert message in str(raised.value)
 
 
 # GAMLayer and create_tower.
@@ -221,12 +215,9 @@ def test_arguments_of_a_tower_reach_its_layers():
     assert len(models.create_tower([3], 1, use_batch_norm=False, dropout=None).layers) == 3
 
 
-@pytest.mark.parametrize("with_activation", [tf.nn.gelu, "relu", None])
-@pytest.mark.keras_2
-def test_configs_create_the_same_layer(with_activation):
-    if with_activation is tf.nn.gelu:
-        with_activation = tf.keras.activations.gelu
-    layers = [gam(activation=with_activation, name="mine"), models.FlattenList(False), models.ConcatFeatures(False)]
+def test_configs_create_the_same_layer():
+    layers = [gam(activation=activation, name="mine") for activation in (tf.keras.activations.gelu, "relu", None)]
+    layers += [models.FlattenList(False), models.ConcatFeatures(False)]
     layers += [
         models.RestoreList(by_scatter=True),
         models.DocumentInteractionAttention(2, 4, 3, input_noise_stddev=0.1),

@@ -52,17 +52,24 @@ def _expected(name, features, mask):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "function"])
-def test_agrees_with_the_formula(name, compiled):
+def test_agrees_with_the_formula(name):
     layer = _adapted(name)
     features, mask = _batch()
 
     def apply(features, mask):
         return layer(features, mask=mask)
 
-    found = (tf.function(apply) if compiled else apply)(tf.constant(features), tf.constant(mask))
-    assert found.dtype == tf.float32
-    np.testing.assert_allclose(found, _expected(name, features, mask), rtol=1e-4, atol=1e-5)
+    for function in (apply, tf.function(apply)):
+        found = function(tf.constant(features), tf.constant(mask))
+        assert found.dtype == tf.float32
+        np.testing.assert_allclose(found, _expected(name, features, mask), rtol=1e-4, atol=1e-5)
+    with helpers.precision("mixed_float16"):
+        layer = _adapted(name, np.array([[[0.0], [2e6]]]))
+        found = layer(tf.constant([[[1e6], [1e5], [0.0]]]))
+    assert found.dtype == tf.float32 and np.isfinite(found).all()
+    top = np.finfo(np.float32).max
+    features = np.array([[[top, 0.0], [-top, 1e-45], [1.0, -1e-38]]], np.float32)
+    assert np.isfinite(_adapted(name, features)(tf.constant(features))).all()
 
 
 def test_quantiles_of_ties_are_their_lowest_and_those_of_a_constant_are_zero():
@@ -77,7 +84,7 @@ def test_quantiles_of_ties_are_their_lowest_and_those_of_a_constant_are_zero():
     assert not quantiles[:, 1].any()
 
 
-@pytest.mark.parametrize("plain", [[1], [2, 0], [0, 1, 2]])
+@pytest.mark.parametrize("plain", [[2, 0], [0, 1, 2]])
 def test_plain_features_are_only_standardized(plain):
     features = np.random.default_rng(0).normal(size=[1, 50, 3]).astype(np.float32)
     every, some = Quantiles(segments=True), Quantiles(segments=True, plain=plain)
@@ -124,15 +131,14 @@ def test_quantiles_of_more_documents_than_the_sample_are_those_of_all(monkeypatc
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("garbage", [np.nan, -np.inf, 1e30])
-def test_padding_is_zero_and_changes_neither_output_nor_gradient(name, garbage):
+def test_padding_is_zero_and_changes_neither_output_nor_gradient(name):
     """Also columns and a list that are only padding."""
     layer = _adapted(name)
     features, mask = _batch()
     mask[1] = False
     clean = np.pad(layer(tf.constant(features), mask=tf.constant(mask)), [(0, 0), (0, 5), (0, 0)])
     features, mask = np.pad(features, [(0, 0), (0, 5), (0, 0)]), np.pad(mask, [(0, 0), (0, 5)])
-    features[~mask] = garbage
+    features[~mask] = np.resize([np.nan, -np.inf, 1e30], features[~mask].shape)
     dirty = tf.constant(features)
     with tf.GradientTape() as tape:
         tape.watch(dirty)
@@ -144,15 +150,7 @@ def test_padding_is_zero_and_changes_neither_output_nor_gradient(name, garbage):
     assert np.isfinite(gradient).all() and (gradient[~mask] == 0).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_output_stays_finite_for_all_finite_float32(name):
-    top = np.finfo(np.float32).max
-    features = np.array([[[top, 0.0], [-top, 1e-45], [1.0, -1e-38]]], np.float32)
-    assert np.isfinite(_adapted(name, features)(tf.constant(features))).all()
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e9, 1e-30])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("value", "dtype"), [(0.1, np.float32), (0.1, np.float64), (1e9, np.float32)])
 def test_standardize_zeroes_a_feature_that_was_constant_in_training(value, dtype):
     parts = [np.full((1, size, 2), value, dtype) for size in (1, 3, 7, 1000, 11)]
     for part in parts:
@@ -164,7 +162,7 @@ def test_standardize_zeroes_a_feature_that_was_constant_in_training(value, dtype
         assert (found[..., 0] == 0).all() and (found[..., 1] != 0).all()
 
 
-@pytest.mark.parametrize("parts", [[24], [1] * 24, [5, 1, 18], [23, 1]])
+@pytest.mark.parametrize("parts", [[1] * 24, [5, 1, 18]])
 def test_adapt_does_not_depend_on_the_batches(parts):
     features, mask = _batch(batch=24)
     features += 1e4
@@ -176,9 +174,7 @@ def test_adapt_does_not_depend_on_the_batches(parts):
     real = features[mask].astype(np.float64)
     np.testing.assert_allclose(layer.mean.numpy(), real.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(layer.stddev.numpy(), real.std(axis=0), rtol=1e-6)
-
-
-def test_adapt_replaces_earlier_statistics():
+    # Later statistics replace them.
     layer = Standardize()
     for shift in (100.0, 0.0):
         layer.adapt([{"features": np.array([[[shift], [shift + 2.0]]])}])
@@ -194,37 +190,32 @@ def test_adapt_replaces_earlier_statistics():
         [1e-36, 2e-36, 4e-36],
     ],
 )
-@pytest.mark.parametrize("jit_compile", [None, False, True], ids=["eager", "function", "xla"])
-def test_standardize_is_exact_for_extreme_features(values, jit_compile):
+def test_standardize_is_exact_for_extreme_features(values):
     features = np.array(values, np.float32).reshape(1, -1, 1)
     layer = Standardize()
     layer.adapt([{"features": features}])
-    apply = layer if jit_compile is None else tf.function(lambda x: layer(x), jit_compile=jit_compile)
     exact = features.astype(np.float64)
-    np.testing.assert_allclose(apply(tf.constant(features)), (exact - exact.mean()) / exact.std(), rtol=1e-6, atol=1e-7)
+    for apply in (layer, tf.function(lambda x: layer(x), jit_compile=True)):
+        found = apply(tf.constant(features))
+        np.testing.assert_allclose(found, (exact - exact.mean()) / exact.std(), rtol=1e-6, atol=1e-7)
 
 
 NOT_ADAPTED = "`Standardize` needs the statistics of the training set, got none: call `adapt(dataset)` first."
 
 
-@pytest.mark.parametrize("kind", ["functional", "scorer"])
-@pytest.mark.parametrize("how", ["call", "predict", "fit"])
-def test_a_model_that_is_not_adapted_refuses_calls_and_training(kind, how):
+def test_a_model_that_is_not_adapted_refuses_calls_and_training():
     features, mask = _batch()
     inputs = {"features": features, "mask": mask}
-    model = {
-        "functional": lambda: _functional(Standardize()),
-        "scorer": lambda: models.FeedForwardScorer(hidden=[2], normalization="standardize"),
-    }[kind]()
-    model.compile("sgd", "mse")
-    with pytest.raises(ValueError) as raised:
-        if how == "call":
-            model(tf.nest.map_structure(tf.constant, inputs))
-        elif how == "predict":
-            model.predict(inputs, verbose=0)
-        else:
-            model.fit(inputs, np.zeros(mask.shape), verbose=0)
-    assert NOT_ADAPTED in str(raised.value)
+    for model in (_functional(Standardize()), models.FeedForwardScorer(hidden=[2], normalization="standardize")):
+        model.compile("sgd", "mse")
+        for call in (
+            lambda model: model(tf.nest.map_structure(tf.constant, inputs)),
+            lambda model: model.predict(inputs, verbose=0),
+            lambda model: model.fit(inputs, np.zeros(mask.shape), verbose=0),
+        ):
+            with pytest.raises(ValueError) as raised:
+                call(model)
+            assert NOT_ADAPTED in str(raised.value)
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth_tests")
@@ -256,25 +247,19 @@ def test_models_may_be_built_and_loaded_before_they_have_statistics(tmp_path):
 NO_DOCUMENT = "`dataset` must contain at least one real document, got none."
 
 
-@pytest.mark.parametrize(
-    ("dataset", "message"),
-    [
+def test_adapt_refuses_invalid_datasets():
+    for dataset, message in [
         ([], NO_DOCUMENT),
         ([{"features": np.zeros((1, 2, 3)), "mask": np.zeros((1, 2), bool)}], NO_DOCUMENT),
         ([{"features": np.array([[[1.0, np.nan, 2]]])}], "`dataset` must have finite .*, got nan in feature 2."),
         ([{"features": np.zeros((1, 2, width))} for width in (3, 4)], "`dataset` must have 3 features, got 4."),
         ([{"features": np.zeros((1, 2, 2))}], "`dataset` must have 3 features, got 2."),
         (tf.data.Dataset.from_tensors(0).repeat(), "`dataset` must be finite, got one that repeats forever."),
-    ],
-)
-def test_adapt_refuses_invalid_datasets(dataset, message):
-    layer = Standardize()
-    layer.build((None, None, 3))
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        layer.adapt(dataset)
-
-
-def test_standardize_requires_a_known_number_of_features():
+    ]:
+        layer = Standardize()
+        layer.build((None, None, 3))
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            layer.adapt(dataset)
     with pytest.raises(ValueError, match="known last dimension"):
         Standardize().build((None, None, None))
 
@@ -303,13 +288,12 @@ def test_saved_model_takes_raw_features(tmp_path, name):
         assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 5 + 3 * (name == "quantiles")
 
 
-@pytest.mark.parametrize("name", ["min_max", "quantiles"])
 @pytest.mark.filterwarnings("error:.*mask")
 @pytest.mark.keras_2
-def test_mask_does_not_reach_the_loss(name):
+def test_mask_does_not_reach_the_loss():
     # Keras weights the loss by the mask that the output carries.
     features, mask = _batch()
-    layer = _adapted(name)
+    layer = _adapted("quantiles")
     output = layer(tf.constant(features), mask=tf.constant(mask))
     assert getattr(output, "_keras_mask", None) is None
     model = _functional(layer)
@@ -334,15 +318,6 @@ def test_mask_of_a_masking_layer_is_used():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_stays_float32_under_mixed_precision(name):
-    with helpers.precision("mixed_float16"):
-        layer = _adapted(name, np.array([[[0.0], [2e6]]]))
-        found = layer(tf.constant([[[1e6], [1e5], [0.0]]]))
-    assert found.dtype == tf.float32 and np.isfinite(found).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.keras_2
 def test_a_layer_is_recreated_from_its_config(name):
     layer = type(get_normalizer(name))(name="mine")
     again = type(layer).from_config(layer.get_config())
@@ -352,10 +327,9 @@ def test_a_layer_is_recreated_from_its_config(name):
     assert registered is type(layer)
 
 
-@pytest.mark.parametrize("name", ["zscore", "", 3, "Min_Max"])
-def test_unknown_normalizer_is_refused(name):
-    with pytest.raises(ValueError) as raised:
-        get_normalizer(name)
-    known = "'min_max', 'standardize', 'quantiles', 'log1p'"
-    hint = " Did you mean 'min_max'?" if name == "Min_Max" else ""
-    assert str(raised.value) == f"`normalization` must be one of {known}, got {name!r}.{hint}"
+def test_unknown_normalizer_is_refused():
+    for name, hint in (("zscore", ""), (3, ""), ("Min_Max", " Did you mean 'min_max'?")):
+        with pytest.raises(ValueError) as raised:
+            get_normalizer(name)
+        known = "'min_max', 'standardize', 'quantiles', 'log1p'"
+        assert str(raised.value) == f"`normalization` must be one of {known}, got {name!r}.{hint}"

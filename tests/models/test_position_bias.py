@@ -74,9 +74,8 @@ def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
     np.testing.assert_array_equal(again.propensities(), model.propensities())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_bad_arguments_are_refused():
+    for make, message in [
         (lambda: models.PositionBias("scorer", num_positions=3), "`scorer` must be an instance of"),
         (lambda: models.PositionBias(a_scorer(), num_positions=0), "`num_positions` must be an integer >= 1, got 0"),
         (lambda: models.PositionBias(a_scorer(), num_positions=3, additive=1), "`additive` must be True or False"),
@@ -91,20 +90,19 @@ def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
             lambda: models.PositionBias(a_scorer(), num_positions=3)({"features": tf.ones([1, 2, 3])}, training=True),
             r"`inputs` must include 'position' in training, got \['features'\]",
         ),
-    ],
-)
-def test_bad_arguments_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "additive", "per_click", "link"),
     [
-        pytest.param("softmax", True, False, "exp", marks=pytest.mark.slow),
-        pytest.param("list_net", True, True, "exp", marks=pytest.mark.slow),
-        pytest.param("dual_learning", False, False, "exp", marks=pytest.mark.slow),
-        pytest.param("click_em", False, False, "sigmoid", marks=pytest.mark.slow),
+        ("softmax", True, False, "exp"),
+        ("list_net", True, True, "exp"),
+        ("dual_learning", False, False, "exp"),
+        ("click_em", False, False, "sigmoid"),
     ],
 )
 def test_models_of_random_rankings_find_the_propensities_and_rank_by_relevance(loss, additive, per_click, link):

@@ -32,11 +32,11 @@ def test_platt_scaling_is_the_logistic_regression_of_platts_targets():
     np.testing.assert_allclose(ours(NEW), theirs.predict_proba(NEW[:, None])[:, 1], atol=1e-5)
 
 
-@pytest.mark.parametrize(("threshold", "targets"), [(1.0, LABELS >= 1), (2.0, LABELS >= 2), (None, LABELS)])
-def test_isotonic_regression_is_that_of_scikit_learn(threshold, targets):
-    ours = training.fit_calibration(LABELS, SCORES, method="isotonic", threshold=threshold)
-    theirs = IsotonicRegression(out_of_bounds="clip").fit(SCORES.astype(np.float64), targets)
-    np.testing.assert_allclose(ours(NEW), theirs.predict(NEW.astype(np.float64)), atol=1e-5)
+def test_isotonic_regression_is_that_of_scikit_learn():
+    for threshold, targets in ((1.0, LABELS >= 1), (2.0, LABELS >= 2), (None, LABELS)):
+        ours = training.fit_calibration(LABELS, SCORES, method="isotonic", threshold=threshold)
+        theirs = IsotonicRegression(out_of_bounds="clip").fit(SCORES.astype(np.float64), targets)
+        np.testing.assert_allclose(ours(NEW), theirs.predict(NEW.astype(np.float64)), atol=1e-5)
 
 
 # TensorFlow's sigmoid is increasing up to its rounding.
@@ -49,24 +49,17 @@ def test_calibration_keeps_the_order_of_neighboring_floats(method, rounding):
     assert (np.diff(calibration(NEW).numpy()) >= -rounding).all()
 
 
-@pytest.mark.parametrize(
-    ("knots", "values", "expected"),
-    [([1.0], [0.3], [0.3, 0.3, 0.3]), ([0.0, 2.0], [0.2, 0.6], [0.2, 0.4, 0.6])],
-)
-def test_isotonic_calibration_is_constant_outside_of_the_knots(knots, values, expected):
-    calibration = models.IsotonicCalibration(scores=knots, values=values)
-    np.testing.assert_allclose(calibration(np.array([-np.inf, 1.0, 1e30], np.float32)), expected, rtol=1e-6)
-
-
-def test_isotonic_calibration_does_not_exceed_the_last_value_by_rounding():
+def test_isotonic_calibration_is_constant_outside_of_the_knots_and_does_not_exceed_the_last_by_rounding():
+    for knots, values, expected in (([1.0], [0.3], [0.3, 0.3, 0.3]), ([0.0, 2.0], [0.2, 0.6], [0.2, 0.4, 0.6])):
+        calibration = models.IsotonicCalibration(scores=knots, values=values)
+        np.testing.assert_allclose(calibration(np.array([-np.inf, 1.0, 1e30], np.float32)), expected, rtol=1e-6)
     calibration = models.IsotonicCalibration(scores=[0.0, 1.0], values=[0.09, 0.91])
     assert np.float32(0.09) + (np.float32(0.91) - np.float32(0.09)) > np.float32(0.91)
     np.testing.assert_array_equal(calibration(np.float32([1.0, 2.0])), np.float32([0.91, 0.91]))
 
 
-@pytest.mark.parametrize(
-    ("calibration", "message"),
-    [
+def test_invalid_arguments_are_named():
+    for calibration, message in [
         (lambda: training.fit_calibration([0, 1], [0.0, 1.0], method="beta"), "`method` must be one of 'platt', 'iso"),
         (lambda: training.fit_calibration([0, 1], [0.0, np.nan]), "`scores` must be finite numbers"),
         (lambda: training.fit_calibration([0], [0.0, 1.0]), "`labels` must be 2 numbers >= 0"),
@@ -76,8 +69,6 @@ def test_isotonic_calibration_does_not_exceed_the_last_value_by_rounding():
         (lambda: models.IsotonicCalibration(scores=[1, 1], values=[0, 1]), "`scores` must be strictly increasing"),
         (lambda: models.IsotonicCalibration(scores=[1, 2], values=[1, 0]), "`values` must be 2 increasing numbers"),
         (lambda: models.PlattCalibration(slope=-1.0, intercept=0.0), "`slope` must be a finite number > 0"),
-    ],
-)
-def test_invalid_arguments_are_named(calibration, message):
-    with pytest.raises(ValueError, match=message):
-        calibration()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            calibration()

@@ -47,7 +47,6 @@ def test_a_step_is_nearly_that_of_full_precision(policy):
     helpers.assert_same(steps[policy], steps["float32"], rtol=1e-7, atol=tolerance)
 
 
-@pytest.mark.keras_2
 def test_scores_in_half_precision_get_the_float32_gradient(policy):
     """For a scorer that does not cast its scores to float32. Half precision would round sums of differences."""
     _, labels = a_batch()

@@ -95,16 +95,12 @@ def test_after_damage_of_the_last_checkpoint_the_one_before_is_used(files, unint
     helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("damage", ["index", "data"])
-def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(files, tmp_path, damage):
+def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(files, tmp_path):
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=1)
-    for path in (tmp_path / "checkpoints").glob(f"ckpt-*.{damage}*"):
+    for path in (tmp_path / "checkpoints").glob("ckpt-*.data*"):
         path.write_bytes(path.read_bytes()[:-200])
-    with (
-        pytest.warns(UserWarning, match="is damaged"),
-        pytest.raises(ValueError, match="`directory` must have"),
-    ):
+    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="`directory` must have"):
         run(files, tmp_path)
 
 
@@ -122,7 +118,6 @@ def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=N
     return training.train(model, lambda finished: dataset, validation=validation, **options)
 
 
-@pytest.mark.keras_2
 def test_other_settings_and_fewer_epochs_are_refused_before_the_weights_are_restored(tmp_path):
     small_training(tmp_path)
     with pytest.raises(ValueError, match=r"got width=4 \(was 2\)"):
@@ -144,22 +139,18 @@ def test_a_run_that_stopped_early_says_so_and_is_not_continued(tmp_path, capsys)
     assert printed_again == last
 
 
-@pytest.mark.parametrize("damage", ["cut", "removed"])
-def test_a_damaged_best_model_is_noticed_before_training(tmp_path, damage):
+def test_a_damaged_best_model_is_noticed_before_training(tmp_path):
     def watch():
         return training.Validation(lambda model: {"ndcg": next(values)}, monitor="ndcg", path=tmp_path / "best.keras")
 
     values = iter([0.5, 0.4])
     small_training(tmp_path, epochs=2, validation=watch())
     assert len(small_training(tmp_path, epochs=2, validation=watch())["loss"]) == 2
-    content = (tmp_path / "best.keras").read_bytes()
-    (tmp_path / "best.keras").unlink()
-    if damage != "removed":
-        (tmp_path / "best.keras").write_bytes(content[:1000])
-    with pytest.raises(
-        ValueError, match=r"best.keras must be the model of epoch 1, .*damaged: .* Remove the checkpoints"
-    ):
-        small_training(tmp_path, epochs=4, validation=watch(), callbacks=[Unexpected()])
+    for damage in (lambda path: path.write_bytes(path.read_bytes()[:1000]), lambda path: path.unlink()):
+        damage(tmp_path / "best.keras")
+        message = r"best.keras must be the model of epoch 1, .*damaged: .* Remove the checkpoints"
+        with pytest.raises(ValueError, match=message):
+            small_training(tmp_path, epochs=4, validation=watch(), callbacks=[Unexpected()])
 
 
 def test_only_the_last_checkpoints_remain_and_other_files_are_left_alone(tmp_path):
@@ -178,13 +169,9 @@ class Unexpected(tf.keras.callbacks.Callback):
         raise AssertionError
 
 
-def test_a_folder_is_of_one_training_run_at_a_time(tmp_path):
+def test_a_folder_is_of_one_training_run_at_a_time_which_removes_what_a_killed_one_left(tmp_path):
     with _files.locked(tmp_path), pytest.raises(ValueError, match="`checkpoint_dir` must be of one training run"):
         small_training(tmp_path)
-    assert len(small_training(tmp_path)["loss"]) == 2
-
-
-def test_what_a_killed_run_left_is_removed(tmp_path):
     left = [tmp_path / "ckpt-1_temp" / "part", tmp_path / "ckpt-1.tempstate12"]
     left[0].parent.mkdir()
     for path in left:

@@ -30,35 +30,34 @@ def twice(shape=(None, 1), squeeze=True, **kwargs):
     return tf.keras.Model({kwargs["name"]: features} if "name" in kwargs else features, scores)
 
 
-@pytest.mark.parametrize("squeeze", [True, False], ids=["[batch, list]", "[batch, list, 1]"])
-@pytest.mark.parametrize("weights", [(), (np.ones([2, 3], np.float32),)])
-def test_plain_batches_of_features_and_labels_are_scored(squeeze, weights):
-    model = twice(squeeze=squeeze)
-    assert by_query(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
-    dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS, *weights)).batch(1)
-    assert by_query(training.score_queries(model, dataset)) == EXPECTED  # numbers continue across batches
+def test_plain_batches_of_features_and_labels_are_scored():
+    for model in (twice(), twice(squeeze=False)):
+        for weights in ((), (np.ones([2, 3], np.float32),)):
+            assert by_query(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
+            dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS, *weights)).batch(1)
+            assert by_query(training.score_queries(model, dataset)) == EXPECTED  # numbers continue across batches
 
 
-@pytest.mark.parametrize("dense_scores", [False, True])
-def test_ragged_batches_are_scored(dense_scores):
+def test_ragged_batches_are_scored():
     features = tf.RaggedTensor.from_tensor(FEATURES, lengths=[2, 3], ragged_rank=1)
     labels = tf.RaggedTensor.from_tensor(LABELS, lengths=[2, 3])
 
-    def model(features):
-        features = 2.0 * features
-        return features.to_tensor() if dense_scores else features
-
-    assert by_query(training.score_queries(model, [(features, labels)])) == EXPECTED
-    assert by_query(training.score_queries(lambda given: model(given)[:, :, 0], [(features, labels)])) == EXPECTED
+    ragged = lambda features: 2.0 * features  # noqa: E731
+    dense = lambda features: (2.0 * features).to_tensor()  # noqa: E731
+    for model in (ragged, dense):
+        assert by_query(training.score_queries(model, [(features, labels)])) == EXPECTED
+        assert (
+            by_query(training.score_queries(lambda x, model=model: model(x)[:, :, 0], [(features, labels)])) == EXPECTED
+        )
     dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(2)
-    assert by_query(training.score_queries(model, dataset)) == EXPECTED
+    assert by_query(training.score_queries(dense, dataset)) == EXPECTED
 
 
-@pytest.mark.parametrize("element", [FEATURES, (FEATURES,), {"features": FEATURES}])
-def test_inputs_without_labels_have_labels_of_0(element):
-    model = twice(name="features") if isinstance(element, dict) else twice()
-    found = by_query(training.score_queries(model, [element]))
-    assert found["0"] == (["0", "1", "2"], [0, 0, 0], [2, 4, 0])
+def test_inputs_without_labels_have_labels_of_0():
+    for element in (FEATURES, (FEATURES,), {"features": FEATURES}):
+        model = twice(name="features") if isinstance(element, dict) else twice()
+        found = by_query(training.score_queries(model, [element]))
+        assert found["0"] == (["0", "1", "2"], [0, 0, 0], [2, 4, 0])
 
 
 def test_queries_and_documents_have_the_ids_of_the_inputs_which_the_model_does_not_get():
@@ -90,19 +89,16 @@ def test_datasets_of_files_and_tables_without_ids_are_scored(tmp_path):
         assert by_query(training.score_queries(lambda inputs: 2 * inputs["features"], dataset)) == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("model", "element", "message"),
-    [
+def test_invalid_scores_labels_and_batches_are_refused():
+    for model, element, message in [
         (lambda x: x[:, :2], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
         (lambda x: x[:1], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
         (lambda x: x[:, 0, 0], (FEATURES, LABELS), r"scores of `model` must be \[batch, list\], got shape \(2,\)"),
         (lambda x: x, (FEATURES, LABELS[0]), r"labels of `dataset` must be \[batch, list\], got shape \(3,\)"),
         (lambda x: x, (FEATURES,) * 4, r"Data is expected to be in format `x`, `\(x,\)`, `\(x, y\)`, or "),
-    ],
-)
-def test_invalid_scores_labels_and_batches_are_refused(model, element, message):
-    with pytest.raises(ValueError, match=message):
-        list(training.score_queries(model, [element]))
+    ]:
+        with pytest.raises(ValueError, match=message):
+            list(training.score_queries(model, [element]))
 
 
 def test_plain_batches_of_several_lengths_are_not_retraced():

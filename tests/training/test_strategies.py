@@ -20,9 +20,8 @@ def test_strategies_are_found_by_name():
 CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
+def test_a_wrong_tf_config_is_explained(monkeypatch):
+    for config in (
         "",
         "{",
         {"cluster": CLUSTER},
@@ -31,29 +30,22 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
         {"cluster": CLUSTER, "task": {"type": "chief", "index": 0}},
         {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
         {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
-    ],
-)
-def test_a_wrong_tf_config_is_explained(monkeypatch, config):
-    monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))
-    with pytest.raises(ValueError, match="TF_CONFIG must describe a cluster of workers, .* as in {.cluster.*, got "):
-        training.get_strategy("multi_worker")
+    ):
+        monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))
+        message = "TF_CONFIG must describe a cluster of workers, .* as in {.cluster.*, got "
+        with pytest.raises(ValueError, match=message):
+            training.get_strategy("multi_worker")
 
 
-@pytest.mark.parametrize(
-    ("jobs", "job", "index", "expected"),
-    [
+def test_there_is_one_chief():
+    for jobs, job, index, expected in [
         ({"worker": 2}, "worker", 0, True),
         ({"worker": 2}, "worker", 1, False),
         ({"worker": 2, "chief": 1}, "chief", 0, True),
         ({"worker": 2, "chief": 1}, "worker", 0, False),
-    ],
-)
-def test_there_is_one_chief(jobs, job, index, expected):
-    spec = tf.train.ClusterSpec({name: [f"{name}{i}:1" for i in range(count)] for name, count in jobs.items()})
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type=job, task_id=index)
-    assert training.is_chief(types.SimpleNamespace(cluster_resolver=resolver)) is expected
-
-
-def test_a_single_process_is_the_chief():
+    ]:
+        spec = tf.train.ClusterSpec({name: [f"{name}{i}:1" for i in range(count)] for name, count in jobs.items()})
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type=job, task_id=index)
+        assert training.is_chief(types.SimpleNamespace(cluster_resolver=resolver)) is expected
     assert training.is_chief()
     assert training.is_chief(training.get_strategy("none")) and training.is_chief(training.get_strategy("mirrored"))
