@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import losses, models
+from tfr_smooth import models
 from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, Vector, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
@@ -225,23 +225,6 @@ def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
         again = copy.deepcopy(model)
     np.testing.assert_array_equal(again(inputs), expected)
     assert again.query_columns == model.query_columns and again.table_features.columns == model.table_features.columns
-
-
-@pytest.mark.keras_2
-def test_a_model_of_raw_columns_is_trained():
-    random = np.random.RandomState(0)
-    frame = pd.DataFrame({"x": random.randn(160), "kind": random.choice(["good", "bad"], 160)}).mask(
-        random.rand(160, 2) < 0.2
-    )
-    labels = (frame["kind"] == "good").to_numpy(np.float32)
-    columns = infer_columns(frame)
-    inputs = {name: values.reshape(20, 8) for name, values in column_arrays(frame, columns).items()}
-    model = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[], batch_norm=False))
-    model.compile(tf.keras.optimizers.Adam(0.3), losses.ListNetLoss())
-    batches = tf.data.Dataset.from_tensor_slices(({**inputs, "mask": np.ones([20, 8], bool)}, labels.reshape(20, 8)))
-    model.fit(batches.batch(5), epochs=20, verbose=0)
-    scores = np.reshape(model.predict(batches.batch(7), verbose=0), -1)
-    assert scores[labels == 1.0].min() > scores[labels == 0.0].max()
 
 
 def test_invalid_arguments_and_inputs_are_refused():

@@ -113,12 +113,13 @@ def test_trees_take_numbers_and_one_code_for_each_category():
     np.testing.assert_array_equal(layer.tree_inputs(tf.constant([[1.0, 2.0]])), [[1.0, 2.0]])
 
 
-def learn(layer, x, lengths, **given):
-    """Returns what `learn_trees` does for labels that follow from the first number."""
-    labels = np.digitize(x[:, 0], [-1.0, 0.0, 1.0])
-    lists = data.from_arrays(x, labels, np.repeat(np.arange(len(lengths)), lengths))
-    given = {"num_iterations": 3, "early_stopping_round": 0, "min_data_in_leaf": 2, **given}
-    return learn_trees(layer, lists, np.arange(len(lengths)), gain="exponential", given=given, seed=0)
+def learn(layer, x, lengths, labels=None, weights=None, before=None, **given):
+    """Returns what `learn_trees` does, by default for labels that follow from the first number."""
+    labels = np.digitize(x[:, 0], [-1.0, 0.0, 1.0]) if labels is None else labels
+    lists = data.from_arrays(x, labels, np.repeat(np.arange(len(lengths)), lengths), weights=weights)
+    options = {"gain": "exponential", "seed": 0, "before": before}
+    options["given"] = {"num_iterations": 3, "early_stopping_round": 0, "min_data_in_leaf": 2, **given}
+    return learn_trees(layer, lists, np.arange(len(lengths)), **options)
 
 
 NUMBERS = columns.TableFeatures([columns.Number(name="1"), columns.Number(name="2")], stacked=True)
@@ -164,16 +165,26 @@ def test_the_score_of_a_large_matrix_is_a_column_of_its_own(monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_scale_of_weights_changes_no_tree():
+def test_neither_the_scale_of_weights_nor_documents_of_weight_0_change_a_tree():
     random = np.random.default_rng(0)
-    x, weight = random.normal(size=[120, 2]).astype(np.float32), random.random(120).astype(np.float32)
-    query = np.repeat(np.arange(20), 6)
-    options = {"gain": "exponential", "given": {"num_iterations": 3, "min_data_in_leaf": 2}, "seed": 0}
-    first, second = (
-        learn_trees(NUMBERS, data.from_arrays(x, x[:, 0] > 0, query, weights=of), np.arange(20), **options)[0].trees
-        for of in (weight, weight * np.float32(2.0**-60))
-    )
-    assert first is not None and first == second
+    x, weights = random.normal(size=[120, 2]).astype(np.float32), random.random(120).astype(np.float32)
+    weights[::5], labels = 0.0, (x[:, 0] > 0).astype(int)
+    first = learn(NUMBERS, x, [6] * 20, labels, weights)[0].trees
+    assert first is not None
+    assert first == learn(NUMBERS, x, [6] * 20, labels, weights * np.float32(2.0**-60))[0].trees
+    labels[::5], x[::5] = 3, 9.0
+    assert first == learn(NUMBERS, x, [6] * 20, labels, weights)[0].trees
+
+
+def test_a_restarted_training_keeps_the_weak_features_if_its_features_are_the_same():
+    x = np.random.default_rng(0).normal(size=[1200, 2]).astype(np.float32)
+    same, turned = [6] * 200, x[:, ::-1].copy()
+    other = columns.TableFeatures([columns.Number(name="a"), columns.Number(name="b")], stacked=True)
+    learned = learn(NUMBERS, x, same)[0]
+    of_second = learn(other, turned, same, np.digitize(x[:, 0], [-1.0, 0.0, 1.0]))[0]
+    assert learned.trees.weak == (1,) and of_second.trees.weak == (0,)
+    assert learn(NUMBERS, turned, same, before=of_second)[0].trees.weak == (1,)
+    assert learn(NUMBERS, x, same, before=learn(NUMBERS, turned, same, x[:, 0] > 0)[0])[0].trees.weak == (0,)
 
 
 def test_scores_of_an_objective_with_probabilities_are_sums_of_leaves():

@@ -121,32 +121,21 @@ def test_gradients_of_restored_scores_are_finite_and_those_of_unused_rows_0(by_s
 
 
 def test_errors_name_the_argument():
+    one, mask = [tf.ones([2, 1])], tf.constant(MASK)
     for call, message in [
         (lambda: models.FlattenList(circular_padding=1), "`circular_padding` must be True or False, got 1."),
+        (lambda: models.FlattenList()(({}, {}, mask)), "`example_features` must contain at least one featu"),
         (
-            lambda: models.FlattenList()(({}, {}, tf.constant(MASK))),
-            "`example_features` must contain at least one featu",
-        ),
-        (
-            lambda: models.RestoreList()((tf.zeros([4, 4, 2]), tf.constant(MASK))),
+            lambda: models.RestoreList()((tf.zeros([4, 4, 2]), mask)),
             "`flattened_logits` must have the shape [batch * list] or [batch * list, 1] for `list_mask` of the shape "
             "(4, 4), got (4, 4, 2).",
         ),
         (lambda: models.ListAttention(heads=0), "`heads` must be an integer >= 1, got 0."),
         (lambda: models.ListAttention(dropout=1.0), "`dropout` must be a number in [0, 1), got 1.0."),
         (lambda: models.GAMLayer(0, [2]), "`example_feature_num` must be an integer >= 1, got 0."),
-        (
-            lambda: models.GAMLayer(1, [2], 2),
-            "`context_hidden_layer_dims` must contain at least one width for `context_feature_num` = 2, got None.",
-        ),
-        (
-            lambda: gam()(([tf.ones([2, 1])], None)),
-            "`example_inputs` must contain `example_feature_num` = 2 tensors, g",
-        ),
-        (
-            lambda: models.GAMLayer(1, [2])(([tf.ones([2, 1])], [tf.ones([2, 1])])),
-            "`context_inputs` must contain `context_feature_num` = 0 tensors, got 1.",
-        ),
+        (lambda: models.GAMLayer(1, [2], 2), "`context_hidden_layer_dims` must contain at least one width for "),
+        (lambda: gam()((one, None)), "`example_inputs` must contain `example_feature_num` = 2 tensors, g"),
+        (lambda: models.GAMLayer(1, [2])((one, one)), "`context_inputs` must contain `context_feature_num` = 0 tens"),
         (lambda: models.create_tower([4, 0], 1), "`hidden_layer_dims` must be an integer >= 1, got 0."),
     ]:
         with pytest.raises(ValueError) as raised:

@@ -23,6 +23,11 @@ FRAME = table()
 ROLES = {"label": "label", "query": "query"}
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
+
+
 class Falling(tf.keras.metrics.Metric):
     """A metric that is best in the first epoch."""
 
@@ -50,7 +55,7 @@ def test_further_metrics_do_not_select_the_epoch():
 
 @pytest.mark.parametrize(
     ("loss", "select_by", "name"),
-    [("smoothi_ndcg", "smooth", "smoothi_ndcg"), ("softmax", "smooth", "ndcg"), ("smoothi_ndcg", "map", "map")],
+    [("softmax", "smooth", "ndcg"), ("smoothi_ndcg", "map", "map")],
 )
 def test_select_by_names_the_metric_that_selects_the_epoch(loss, select_by, name, capsys):
     ranker = tfr_smooth.Ranker(**{**QUICK, "loss": loss, "epochs": 1, "verbose": True}, select_by=select_by)
@@ -76,47 +81,31 @@ def test_the_weights_of_an_encoder_identify_a_training():
     assert plans[0] == plans[1] != plans[2]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda frame: frame.assign(label=1), "`validation` must have a query with documents of different labels, got"),
-        (lambda frame: frame.groupby("query").head(1), "`validation` must have a query with documents of different la"),
-        (lambda frame: frame.iloc[:0], "`validation` must have at least one row, got none."),
-    ],
-)
-def test_validation_queries_that_cannot_select_an_epoch_are_refused(change, message):
-    with pytest.raises(ValueError) as error:
-        tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES, validation=change(FRAME))
-    assert str(error.value).startswith(message)
-    if "different labels" in message:
-        last = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, select_by="last")
-        assert last.fit(FRAME, **ROLES, validation=change(FRAME)).best_epoch_ == 1
+def test_validation_queries_that_cannot_select_an_epoch_are_refused():
+    equal = "`{}` must have a query with documents of different labels, got"
+    for valid, message in [
+        (FRAME.assign(label=1), equal.format("validation")),
+        (FRAME.groupby("query").head(1), equal.format("validation")),
+        (FRAME.iloc[:0], "`validation` must have at least one row, got none."),
+    ]:
+        with pytest.raises(ValueError) as error:
+            tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES, validation=valid)
+        assert str(error.value).startswith(message)
+    last = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, select_by="last")
+    assert last.fit(FRAME, **ROLES, validation=FRAME.assign(label=1)).best_epoch_ == 1
+    one = FRAME.assign(label=np.where(FRAME["query"] == "search 0", FRAME["label"], 0))
+    with pytest.raises(ValueError, match=equal.format("validation_fraction")):
+        tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(one, **ROLES)
 
 
-def test_held_out_queries_that_cannot_select_an_epoch_are_refused():
-    frame = FRAME.assign(label=np.where(FRAME["query"] == "search 0", FRAME["label"], 0))
-    with pytest.raises(ValueError, match="`validation_fraction` must have a query with documents of different labels"):
-        tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(frame, **ROLES)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        lambda prices: [np.array([price, 1.0]) for price in prices],
-        lambda prices: np.where(prices > 0, "good", "bad"),
-        lambda prices: [["good", "cheap"] if price > 0 else ["bad"] for price in prices],
-    ],
-    ids=["vector", "category", "set"],
-)
-def test_a_table_needs_no_column_of_numbers_and_names_may_be_those_of_roles(column):
+def test_a_table_needs_no_column_of_numbers_and_names_may_be_those_of_roles():
     frame = pd.concat([table(40)] * 2, ignore_index=True)
-    frame = frame.assign(features=column(frame["price"].to_numpy())).drop(columns="price")
+    sets = [["good", "cheap"] if price > 0 else ["bad"] for price in frame["price"]]
+    frame = frame.assign(features=sets).drop(columns="price")
     assert tfr_smooth.Ranker(**{**QUICK, "epochs": 10}, learning_rate=0.03).fit(frame, **ROLES).score(frame) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("loss", "has_bias", "members"), [("smoothi_ndcg", False, 1), ("softmax", False, 2), ("mean_squared", True, 2)]
-)
+@pytest.mark.parametrize(("loss", "has_bias", "members"), [("softmax", False, 1), ("mean_squared", True, 2)])
 def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, members):
     ranker = tfr_smooth.Ranker(**{**QUICK, "members": members, "loss": loss}, normalization=None, weight_decay=0.0)
     scorer = ranker.fit(FRAME, **ROLES).model_.scorer
@@ -124,20 +113,18 @@ def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, me
     assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias
 
 
-def test_names_of_columns_may_be_of_any_type():
+def test_names_of_columns_may_be_of_any_type(fitted):
     name = lambda place, name: place if name == "query" else ("table", name)  # noqa: E731
     names = {column: name(place, column) for place, column in enumerate(FRAME)}
     other = FRAME.copy()
     other.columns = pd.Index([names[column] for column in FRAME], tupleize_cols=False)
     options = {"kinds": {names["price"]: "number"}}
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(other, label=names["label"], query=names["query"])
-    expected = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
-    np.testing.assert_array_equal(ranker.predict(other), expected.predict(FRAME))
-    assert ranker.score(other) == expected.score(FRAME)
+    np.testing.assert_array_equal(ranker.predict(other), fitted.predict(FRAME))
+    assert ranker.score(other) == fitted.score(FRAME)
 
 
-def test_messages_about_a_query_have_its_id():
+def test_messages_about_a_query_have_its_id(fitted):
     frame = FRAME.assign(label=np.where(FRAME["query"] == "search 3", 0.5, FRAME["label"]))
-    ranker = tfr_smooth.Ranker(**QUICK).fit(frame, **ROLES)
     with pytest.raises(ValueError, match="`labels` of query 'search 3' must be whole numbers"):
-        ranker.evaluate(frame)
+        fitted.evaluate(frame)

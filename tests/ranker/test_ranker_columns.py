@@ -65,16 +65,8 @@ def table(kind, queries=150, documents=8, seed=0):
     return frame[has_relevant].reset_index(drop=True), options
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("id", "text", "match of vectors"),
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in ("set", "vector", "match of texts", "match of an id and a set")
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["id", "set", "text", "vector", "match of vectors", "match of an id and a set"])
 def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
     frame, options = table(kind)
     new, _ = table(kind, queries=60, seed=2)
@@ -87,7 +79,8 @@ def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
 def test_rare_and_unseen_values_share_an_embedding_and_missing_ones_have_another():
     frame, options = table("id")
     frame.loc[:1, "item"] = 7
-    ranker = tfr_smooth.Ranker(**QUICK, **options, list_context=False).fit(frame, label="label", query="query")
+    options |= {**QUICK, "epochs": 1, "list_context": False}
+    ranker = tfr_smooth.Ranker(**options).fit(frame, label="label", query="query")
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"query": 0, "noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
@@ -208,9 +201,8 @@ def test_documents_of_weight_0_tell_no_column():
         ranker.fit(frame.drop(columns="weight"), **roles)
 
 
-@pytest.mark.parametrize(
-    "values, options, message",
-    [
+def test_columns_that_do_not_fit_are_refused_by_name():
+    for values, options, message in [
         ([[1.5], [2.5, 3.5]], {}, "column 'x' must be vectors of one length, or lists of text or integers, got [2.5, "),
         ([["c", "d"], ["a|b"]], {}, "column 'x' must be lists of known values without '|', got 'a|b' in row 1."),
         ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
@@ -222,24 +214,18 @@ def test_documents_of_weight_0_tell_no_column():
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
         ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64, which "),
-        (
-            [1, 2],
-            {"kinds": {"x": "set:|"}},
-            "column 'x' must have lists or text for the kind 'set', got the type int64, which the kinds ['boolean', ",
-        ),
+        ([1, 2], {"kinds": {"x": "set:|"}}, "column 'x' must have lists or text for the kind 'set', got the type int"),
         ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
         ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
-        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         (["", None], {"kinds": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
-    ],
-)
-def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
-    frame = pd.DataFrame({"query": [1, 1], "label": [0, 1], "x": values})
-    with pytest.raises(ValueError) as error:
-        tfr_smooth.Ranker(**QUICK, **options).fit(frame, y=[0, 1], qid=[1, 1])
-    assert str(error.value).startswith(message)
+    ]:
+        frame = pd.DataFrame({"query": [1, 1], "label": [0, 1], "x": values})
+        with pytest.raises(ValueError) as error:
+            tfr_smooth.Ranker(**QUICK, **options).fit(frame, y=[0, 1], qid=[1, 1])
+        assert str(error.value).startswith(message)
 
 
+@pytest.mark.slow
 def test_texts_are_matched_without_being_told(capsys):
     frame, _ = table("match of texts")
     new, _ = table("match of texts", queries=60, seed=2)
@@ -270,16 +256,21 @@ def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_p
     np.testing.assert_allclose(scores[0], ranker.predict(rows), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("values", [np.eye(3).tolist(), [["a"], [], ["b", "c"]]], ids=["vectors", "sets"])
-def test_vectors_and_sets_may_be_features_of_the_query(values):
+def test_vectors_and_sets_may_be_features_of_the_query():
     frame = pd.DataFrame({"search": np.arange(60) // 5, "x": np.arange(60) % 7.0, "label": np.arange(60) % 2})
-    frame["profile"] = [values[search % 3] for search in frame["search"]]
+    values = {"profile": np.eye(3).tolist(), "tags": [["a"], [], ["b", "c"]]}
+    for name, of_query in values.items():
+        frame[name] = [of_query[search % 3] for search in frame["search"]]
     fit = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit
-    roles = {"label": "label", "query": "search", "query_features": ["profile"]}
+    roles = {"label": "label", "query": "search", "query_features": [*values]}
     assert np.isfinite(fit(frame, **roles).predict(frame)).all()
-    frame.at[7, "profile"] = values[0]
-    with pytest.raises(ValueError, match="`query_features` must be the same .* got 'profile', which varies .* row 7."):
-        fit(frame, **roles)
+    for name, of_query in values.items():
+        changed = frame.copy()
+        changed.at[7, name] = of_query[0]
+        with pytest.raises(
+            ValueError, match=f"`query_features` must be the same .* got '{name}', which varies .* row 7."
+        ):
+            fit(changed, **roles)
 
 
 def test_a_document_of_which_nothing_is_known_has_a_score():

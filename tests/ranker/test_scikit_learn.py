@@ -1,6 +1,5 @@
-"""`Ranker` keeps scikit-learn's contract: its checks, metadata, pipelines, searches, inspection and HTML."""
+"""`Ranker` keeps scikit-learn's contract: its checks, metadata, pipelines, searches and HTML."""
 
-import functools
 import pickle
 
 import lightgbm
@@ -8,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn import compose, inspection, model_selection, pipeline, preprocessing
+from sklearn import compose, model_selection, pipeline, preprocessing
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.utils import estimator_checks
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, serving
+from tfr_smooth import data
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [4], "epochs": 2, "trees": False, "verbose": False}
 
@@ -102,6 +101,8 @@ def test_the_columns_of_fit_are_attributes(ranker):
     assert ranker.feature_names_in_.tolist() == ["price", "brand"] and ranker.n_features_in_ == 2
     of_matrix = tfr_smooth.Ranker(**QUICK).fit(FEATURES[["price"]].to_numpy(), Y, qid=QUERIES)
     assert of_matrix.n_features_in_ == 1 and not hasattr(of_matrix, "feature_names_in_")
+    of_lists = tfr_smooth.Ranker(**QUICK).fit(data.from_table(FRAME, label="label", query="search"))
+    assert of_lists.feature_names_in_.tolist() == ["price", "brand"]
     assert not hasattr(tfr_smooth.Ranker(), "n_features_in_")
     with pytest.raises(sklearn.exceptions.NotFittedError):
         tfr_smooth.Ranker().predict(X)
@@ -154,15 +155,6 @@ def test_a_pipeline_keeps_the_column_of_queries():
     assert "Ranker" in steps._repr_html_()
 
 
-def test_scores_of_folds_are_those_of_fitted_rankers():
-    cv = model_selection.GroupKFold(2)
-    scores = model_selection.cross_val_score(
-        prepared(), X, Y, groups=QUERIES, cv=cv, params={"ranker__query": "search"}
-    )
-    train, test = next(cv.split(X, Y, QUERIES))
-    assert scores[0] == prepared().fit(X.iloc[train], Y[train], ranker__query="search").score(X.iloc[test], Y[test])
-
-
 @pytest.mark.slow
 def test_halving_searches_double_the_epochs():
     search = model_selection.HalvingRandomSearchCV(
@@ -176,31 +168,7 @@ def test_halving_searches_double_the_epochs():
     assert search.score(X, Y) == search.best_estimator_.score(X, Y)
 
 
-def test_the_importance_of_columns_of_an_export_is_that_of_the_ranker(ranker, tmp_path):
-    exported = serving.load(ranker.export(tmp_path, warmup=False).parent)
-
-    class Exported:
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return exported.score(X, qid=X["search"])
-
-    def ndcg(scored, X, y):
-        return evaluation.evaluate_rows(y, scored.predict(X), QUERIES, ["ndcg"])["ndcg"].mean
-
-    importance = functools.partial(inspection.permutation_importance, n_repeats=2, random_state=0, scoring=ndcg)
-    found, expected = importance(Exported(), X, Y), importance(ranker, X, Y)
-    np.testing.assert_allclose(found.importances[1:], expected.importances[1:], atol=1e-6)
-    assert found.importances_mean[1] > 0.0
-
-
 def test_notebooks_show_the_diagram_of_scikit_learn(ranker, monkeypatch):
     assert "Ranker" in ranker._repr_html_() and "fitted" in ranker._repr_html_()
     monkeypatch.setitem(__import__("sys").modules, "sklearn.utils", None)
     assert ranker._repr_html_() is None
-
-
-def test_lists_know_their_features():
-    fitted = tfr_smooth.Ranker(**QUICK).fit(data.from_table(FRAME, label="label", query="search"))
-    assert fitted.feature_names_in_.tolist() == ["price", "brand"]

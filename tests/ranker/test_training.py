@@ -28,9 +28,8 @@ class Reversed(losses.SoftmaxLoss):
         return super().weighted(labels, -scores, mask, weights)
 
 
-@pytest.mark.parametrize(
-    ("better", "expected"),
-    [
+def test_a_mean_is_clearly_better_by_more_than_two_standard_errors():
+    for better, expected in [
         ([0.1, 0.1, 0.1], True),
         ([0.0, 0.0, 0.0], False),
         ([-0.1, -0.1], False),
@@ -39,18 +38,14 @@ class Reversed(losses.SoftmaxLoss):
         ([0.5, 0.1, 0.3], True),  # the mean 0.3 has a standard error of 0.2 / sqrt(3) = 0.115
         ([0.5, -0.1, 0.2], False),  # the mean 0.2 has a standard error of 0.3 / sqrt(3) = 0.173
         ([np.nan, 0.1, 0.1], False),
-    ],
-)
-@pytest.mark.parametrize("weight", [1.0, 0.25])
-def test_a_mean_is_clearly_better_by_more_than_two_standard_errors(better, expected, weight):
-    last = np.array([0.3, 0.5, 0.2])[: len(better)]
-    weights = np.full(len(last), weight)
-    assert plan.is_clearly_better(last + better, last, weights) is expected
-    more = [np.append(values, 0.5) for values in (last + better, last, weights)]
-    assert plan.is_clearly_better(*more[:2], np.append(weights, 0.0)) is expected  # no part of the mean
-
-
-def test_a_clearly_better_mean_is_weighted():
+    ]:
+        last = np.array([0.3, 0.5, 0.2])[: len(better)]
+        for weight in (1.0, 0.25):
+            weights = np.full(len(last), weight)
+            assert plan.is_clearly_better(last + better, last, weights) is expected
+            more = [np.append(values, 0.5) for values in (last + better, last, weights)]
+            assert plan.is_clearly_better(*more[:2], np.append(weights, 0.0)) is expected  # no part of the mean
+    # The mean is weighted.
     better, last = np.array([0.5, -0.5, -0.5, 0.4]), np.zeros(4)
     assert not plan.is_clearly_better(better, last, np.ones(4))
     assert plan.is_clearly_better(better, last, [1.0, 1e-9, 1e-9, 1.0])
@@ -115,11 +110,7 @@ def test_a_training_ends_before_it_gets_worse(capsys):
     assert chosen.score(table(seed=1)) > 0.8 > 0.6 > all_epochs.score(table(seed=1))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"epochs": 2}, {"select_by": "last"}, {"validation_fraction": 0.25}],
-    ids=["epochs", "last", "validation_fraction"],
-)
+@pytest.mark.parametrize("options", [{"epochs": 2}, {"select_by": "last"}, {"validation_fraction": 0.25}], ids=str)
 def test_one_training_is_enough_with_a_number_or_validation_queries(options, monkeypatch):
     monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 2)
     monkeypatch.setattr("tfr_smooth.ranker.training.hold_out", None)  # not called
@@ -148,10 +139,7 @@ class Given(plan.SelectedEpoch):
         return {**values, self._metric.name: float(np.mean(self.of_last[1]))}
 
 
-@pytest.mark.parametrize(
-    ("by_epoch", "selected"),
-    [([0.5, 0.6, 0.3], 2), ([0.4, 0.4, 0.3], 3)],
-)
+@pytest.mark.parametrize(("by_epoch", "selected"), [([0.5, 0.6, 0.3], 2), ([0.4, 0.4, 0.3], 3)])
 def test_the_weights_and_the_file_are_those_of_the_selected_epoch(by_epoch, selected, monkeypatch, tmp_path):
     noise = np.zeros([3, 4])
     noise[0] = [0.1, -0.1, 0.1, -0.1]  # the standard error of a difference to the first epoch is 0.058
@@ -210,15 +198,15 @@ class Interrupt(tf.keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("training", [1, 2])
-def test_both_trainings_resume(training, tmp_path, monkeypatch):
+def test_both_trainings_resume(tmp_path, monkeypatch):
     monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 3)
     options = {**QUICK, "loss": "smoothi_ndcg", "dropout": 0.2 if _keras.IS_KERAS_3 else 0.0}
     fit = lambda folder, callbacks=(): tfr_smooth.Ranker(**options).fit(  # noqa: E731
         table(), **ROLES, checkpoint_dir=folder, callbacks=callbacks
     )
-    with pytest.raises(KeyboardInterrupt):
-        fit(tmp_path / "interrupted", [Interrupt(training)])
+    for number in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            fit(tmp_path / "interrupted", [Interrupt(number)])
     resumed, whole = fit(tmp_path / "interrupted"), fit(tmp_path / "whole")
     assert resumed.history_ == whole.history_ and resumed.best_epoch_ == whole.best_epoch_ == 3
     np.testing.assert_array_equal(resumed.predict(table()), whole.predict(table()))

@@ -59,16 +59,13 @@ def test_values_of_functions_of_up_to_two_columns_are_exact(function, background
     np.testing.assert_allclose(values, exact(function, FEATURES[[2, 5, 8]], FEATURES[background]), atol=1e-12)
 
 
-def test_values_of_interactions_of_three_columns_converge():
+def test_values_of_interactions_of_three_columns_converge_and_sum_to_the_difference_of_the_scores():
     expected = exact(of_triples, FEATURES[:4], FEATURES)
     errors = [np.abs(sampled(of_triples, range(4), range(9), samples) - expected).max() for samples in (9, 9000)]
     assert errors[1] < 0.01 < errors[0]
-
-
-def test_values_sum_to_the_difference_of_the_scores_and_those_of_an_ignored_column_are_0():
+    scores = of_triples(FEATURES)
     for background in (range(9), [4], [1, 7, 8]):
         values = sampled(of_triples, range(9), background, seed=3)
-        scores = of_triples(FEATURES)
         np.testing.assert_allclose(values.sum(axis=1), scores - scores[background].mean(), atol=1e-12)
         assert (values[:, COLUMNS.index("ignored")] == 0.0).all()
 
