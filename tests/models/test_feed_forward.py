@@ -169,14 +169,12 @@ def test_arrays_tensors_and_dicts_give_the_same_scores():
     scorer = a_scorer()
     features, mask = a_batch()
     expected = scorer({"features": features, "mask": np.ones_like(mask)}).numpy()
-    np.testing.assert_array_equal(scorer(features), expected)
-    np.testing.assert_array_equal(scorer(tf.constant(features)), expected)
-    np.testing.assert_array_equal(scorer({"features": features}), expected)
     ids = {"query_id": tf.constant(list("abcd")), "doc_id": tf.fill(mask.shape, "d")}
-    np.testing.assert_array_equal(scorer({"features": features, **ids}), expected)
-    masked = scorer({"features": features, "mask": mask, **ids})
-    np.testing.assert_allclose(masked, np.where(mask, expected, models.PADDING_SCORE), rtol=1e-5)
-    np.testing.assert_array_equal(scorer({"features": features, "mask": mask.astype(np.int32)}), masked)
+    for same in (features, tf.constant(features), {"features": features}, {"features": features, **ids}):
+        np.testing.assert_array_equal(scorer(same), expected)
+    for same in (mask, mask.astype(np.int32)):
+        masked = scorer({"features": features, "mask": same, **ids})
+        np.testing.assert_allclose(masked, np.where(mask, expected, models.PADDING_SCORE), rtol=1e-5)
 
 
 def test_a_graph_of_unknown_sizes_computes_the_same():

@@ -11,10 +11,8 @@ from sklearn import inspection
 import tfr_smooth
 from tfr_smooth import data
 
-QUICK = {
-    **{"loss": "softmax", "members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "batch_size": 16},
-    "verbose": False,
-}
+QUICK = {"loss": "softmax", "members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "verbose": False}
+QUICK["batch_size"] = 16
 
 
 def table(queries=80, seed=0):

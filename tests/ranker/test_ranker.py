@@ -17,10 +17,9 @@ from tfr_smooth.columns import column_arrays, features_of_lists
 from tfr_smooth.data.reading.sources import read_training
 from tfr_smooth.ranker import plan
 
-SMALL = {
-    **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
-    **{"validation_fraction": 0.2, "verbose": False, "max_categories": 10},
-}
+SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"}
+SMALL |= {"validation_fraction": 0.2, "verbose": False, "max_categories": 10}
+ROLES = {"label": "label", "query": "query"}
 
 
 def table(queries=30, seed=0):
@@ -48,7 +47,7 @@ FEW = FRAME[["query", "price", "color", "label"]]  # for trainings whose columns
 
 @pytest.fixture(scope="module")
 def ranker():
-    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, **ROLES, query_features=["age"])
 
 
 def numbers(frame=FRAME):
@@ -94,7 +93,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
 
 def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
     shuffled = NEW.sample(frac=1.0, random_state=0)
-    lists = data.from_table(shuffled, label="label", query="query")
+    lists = data.from_table(shuffled, **ROLES)
     np.testing.assert_array_equal(ranker.predict(lists), ranker.predict(shuffled))
     chosen = lists.take([3, 1])
     np.testing.assert_allclose(
@@ -115,9 +114,9 @@ def test_the_held_out_queries_are_not_weighted_and_a_loss_object_survives_a_pick
     weighted = FEW.assign(weight=np.where(FEW["query"].str[-1].isin(list("02468")), 0.1, 9.0))
     loss = losses.ApproxNDCGLoss(alpha=3.0, topn=2)
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1, "loss": loss}, select_by="ndcg").fit(
-        weighted, label="label", query="query", weight="weight"
+        weighted, **ROLES, weight="weight"
     )
-    _, held = data.from_table(weighted, label="label", query="query", weight="weight").split(0.2, seed=0)
+    _, held = data.from_table(weighted, **ROLES, weight="weight").split(0.2, seed=0)
     values = fitted.evaluate(held, measures=["ndcg"])["ndcg"].mean
     assert fitted.history_["val_ndcg"] == [pytest.approx(values, abs=1e-6)]
     assert pickle.loads(pickle.dumps(fitted)).loss_.get_config() == loss.get_config()
@@ -135,7 +134,7 @@ def test_rank_sorts_each_query_by_score(ranker):
 
 def test_scores_and_ranks_do_not_replace_features():
     frame = FEW.rename(columns={"price": "score"})
-    fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(frame, label="label", query="query")
+    fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(frame, **ROLES)
     with pytest.raises(ValueError, match="^`names` must not be names of features, got 'score'.$"):
         fitted.rank(frame)
     ranked = fitted.rank(frame, names=("points", "rank"))
@@ -189,13 +188,13 @@ def test_a_file_restores_the_model_of_raw_columns_and_the_ranker(ranker, tmp_pat
 def test_weights_scale_the_loss_of_documents():
     weighted = FRAME.assign(weight=np.where(FRAME["query"].isin(["q0", "q1", "q2"]), 0.0, 1.0))
     still = {**SMALL, "normalization": None, "dropout": 0.0, "validation_fraction": 0.0}
-    by_column = tfr_smooth.Ranker(**still).fit(weighted, label="label", query="query", weight="weight")
+    by_column = tfr_smooth.Ranker(**still).fit(weighted, **ROLES, weight="weight")
     features = FRAME.drop(columns="label")
     by_array = tfr_smooth.Ranker(**still).fit(
         features, FRAME["label"], query="query", sample_weight=weighted["weight"].to_numpy()
     )
     np.testing.assert_array_equal(by_column.predict(FRAME), by_array.predict(features))
-    unweighted = tfr_smooth.Ranker(**still).fit(FRAME, label="label", query="query")
+    unweighted = tfr_smooth.Ranker(**still).fit(FRAME, **ROLES)
     assert np.abs(unweighted.predict(FRAME) - by_column.predict(FRAME)).max() > 1e-4
 
 
@@ -204,7 +203,7 @@ def test_a_resumed_training_has_the_same_epochs_and_validation_unless_more_epoch
     # Keras 2 does not store the state of dropout.
     settings = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "epochs": 3}
     fit = lambda folder, valid=None, **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
-        FRAME, label="label", query="query", validation=valid, checkpoint_dir=folder
+        FRAME, **ROLES, validation=valid, checkpoint_dir=folder
     )
     fit(tmp_path / "whole")
     with pytest.raises(ValueError, match="epochs=4 .was 3."):  # another decay of the learning rate
@@ -240,7 +239,7 @@ def test_the_loss_and_the_learning_rate_change_between_epochs():
     settings = {**SMALL, "epochs": 4, "validation_fraction": 0.0, "dropout": 0.0, "learning_rate": 1e-4}
     settings |= {"softmax_epochs": 0.5, "loss": "smoothi_ndcg"}
     fit = lambda **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
-        FEW, label="label", query="query", callbacks=[Seen()]
+        FEW, **ROLES, callbacks=[Seen()]
     )
     fit(), fit(loss="softmax"), fit(softmax_epochs=0)
     rates, values = (np.reshape(column, [3, 4]) for column in zip(*seen, strict=True))
@@ -329,13 +328,13 @@ def bad_fits():
 def test_bad_tables_are_reported_in_one_line():
     for message, table, options in bad_fits():
         with pytest.raises(ValueError) as error:
-            tfr_smooth.Ranker(**SMALL).fit(table, **{"label": "label", "query": "query", **options})
+            tfr_smooth.Ranker(**SMALL).fit(table, **{**ROLES, **options})
         assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_labels_too_high_for_an_exponential_gain_are_refused():
     many = FEW.assign(label=np.arange(len(FEW)) % 33)
-    read = lambda frame, loss: read_training(frame, {}, loss, label="label", query="query")  # noqa: E731
+    read = lambda frame, loss: read_training(frame, {}, loss, **ROLES)  # noqa: E731
     names = ("smoothi_ndcg", "unique_softmax", "yeti_logistic")
     for each in (*map(losses.get, names), losses.WeightedSumLoss(["softmax", "smoothi_ndcg"])):
         with pytest.raises(ValueError, match="^`label` must be at most 31 for the gain .*, got 32 in .* gain='linear'"):
@@ -360,7 +359,7 @@ def without_one(ids):
 ARRAYS = numbers(NEW)
 SIZES = NEW.groupby("query", sort=False).size().tolist()
 IDS = without_one(NEW["query"].tolist())
-LISTS = data.from_table(NEW, label="label", query="query")
+LISTS = data.from_table(NEW, **ROLES)
 METHODS = {
     "fit": lambda ranker, *args, **kwargs: tfr_smooth.Ranker(**SMALL).fit(*args, **kwargs),
     "evaluate": lambda ranker, *args, **kwargs: ranker.evaluate(*args, **kwargs),
@@ -402,7 +401,7 @@ def test_an_empty_table_has_no_scores_and_no_measures(ranker, of_arrays):
         scores = fitted.predict(empty, **({} if fitted is ranker else {"qid": []}))
         assert scores.shape == (0,) and scores.dtype == np.float32
     for method in ("fit", "evaluate", "rank"):
-        roles = {"label": "label", "query": "query"} if method == "fit" else {}
+        roles = ROLES if method == "fit" else {}
         with pytest.raises(ValueError, match="`X` must have at least one row, got none"):
             METHODS[method](ranker, NEW.iloc[:0], None, **roles)
 
@@ -410,7 +409,7 @@ def test_an_empty_table_has_no_scores_and_no_measures(ranker, of_arrays):
 def test_tables_to_be_collected_and_sparse_matrices_get_a_hint(ranker, of_arrays):
     polars, sparse = pytest.importorskip("polars"), pytest.importorskip("scipy.sparse")
     for method in ("fit", "evaluate", "predict"):
-        roles = {"label": "label", "query": "query"} if method == "fit" else {}
+        roles = ROLES if method == "fit" else {}
         with pytest.raises(ValueError, match=r"pass `table.collect\(\)`"):
             METHODS[method](ranker, polars.from_pandas(NEW).lazy(), None, **roles)
         with pytest.raises(ValueError, match=r"`X` must be a dense matrix, got a sparse one; pass `X.toarray\(\)`"):
@@ -444,7 +443,7 @@ def test_equal_labels_and_queries_of_one_document_are_no_ranking():
 
 def test_few_validation_queries_choose_by_chance():
     few = FEW[FEW["query"].isin(np.unique(FEW["query"])[:9])]
-    lists = data.from_table(few, label="label", query="query")
+    lists = data.from_table(few, **ROLES)
     with pytest.warns(UserWarning, match="^`validation` should have at least 10 queries with .*, got 9: which epoch"):
         check_validation(lists, "validation", "ndcg")
     with warnings.catch_warnings():

@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
+from tfr_smooth import serving
 from tfr_smooth.columns import codes, column_arrays
 
-QUICK = {
-    **{"loss": "softmax", "members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0},
-    "verbose": False,
-}
+QUICK = {"loss": "softmax", "members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "verbose": False}
+QUICK["dropout"] = 0.0
+ROLES = {"label": "label", "query": "query"}
 WORDS = np.array([f"word{number}" for number in range(12)])
 
 
@@ -43,14 +43,11 @@ def table(kind, queries=150, documents=8, seed=0):
     elif kind == "match of texts":
         # The words are new in the test set: only what they have in common can be learned.
         words = np.array([f"w{seed}x{number}" for number in range(500)])
-        searched = [random.choice(words, 3, replace=False) for _ in range(queries)]
-        common = random.integers(0, 4, rows)
+        searched, common = random.choice(words, (queries, 3)), random.integers(0, 4, rows)
         frame["search"] = [" ".join(searched[query]) for query in frame["query"]]
-        frame["title"] = [
-            " ".join([*searched[query][:count], *random.choice(words, 4 - count)])
-            for query, count in zip(frame["query"], common, strict=True)
-        ]
-        relevance, options = common.astype(float), {"matches": [("search", "title")], "kinds": {"search": "text"}}
+        parts = zip(searched[frame["query"]], random.choice(words, (rows, 4)), common, strict=True)
+        frame["title"] = [" ".join([*own[:count], *others[count:]]) for own, others, count in parts]
+        relevance = common.astype(float)
     else:
         assert kind == "match of an id and a set"
         items = random.integers(0, 10**6, (queries, 5)).astype(str)
@@ -70,7 +67,7 @@ def table(kind, queries=150, documents=8, seed=0):
 def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
     frame, options = table(kind)
     new, _ = table(kind, queries=60, seed=2)
-    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, **ROLES)
     assert ranker.evaluate(new)["ndcg"].mean > 0.9
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), ranker.predict(new))
@@ -80,7 +77,7 @@ def test_rare_and_unseen_values_share_an_embedding_and_missing_ones_have_another
     frame, options = table("id")
     frame.loc[:1, "item"] = 7
     options |= {**QUICK, "epochs": 1, "list_context": False}
-    ranker = tfr_smooth.Ranker(**options).fit(frame, label="label", query="query")
+    ranker = tfr_smooth.Ranker(**options).fit(frame, **ROLES)
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"query": 0, "noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
@@ -95,7 +92,7 @@ def test_rare_and_unseen_values_share_an_embedding_and_missing_ones_have_another
 def test_columns_with_very_many_values_are_hashed(monkeypatch):
     monkeypatch.setattr(codes, "_MOST_VALUES", 20)
     frame, options = table("id")
-    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, **ROLES)
     (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert (column.categories, column.buckets) == ((), 32)
     assert ranker.evaluate(frame)["ndcg"].mean > 0.85  # some items share a vector
@@ -109,7 +106,7 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
     frame["words"] = [f"some words of {number % 140}" for number in range(150)]
     frame["several"] = [["a"], ["b", "c"], []] * 50
     frame["vector"] = list(random.normal(size=(150, 3)))
-    tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1}).fit(frame, label="label", query="query")
+    tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1}).fit(frame, **ROLES)
     assert capsys.readouterr().out.splitlines()[:6] == [
         "column   kind      values  missing  reason",
         "few      category       2       0%  2 different texts",
@@ -159,7 +156,6 @@ def consequences(frame):
     some = click & (random.random(len(frame)) < 0.3)
     told = {
         "text": np.where(click, "yes", "no"),
-        "partly": np.where(some, "bought", "open"),
         "number": np.where(click, random.normal(size=len(frame)), np.nan),
         "missing": np.where(click, None, "left"),
         "day": pd.to_datetime(pd.Series(np.where(some, "2025-01-05", None))),
@@ -171,7 +167,6 @@ def consequences(frame):
     rare = random.random(len(frame)) < 0.1
     other = {
         "any": random.choice(["yes", "no", ""], len(frame)),
-        "sparse": np.where(rare, random.normal(size=len(frame)), np.nan),
         "broken": np.where(rare & ~click, np.nan, random.normal(size=len(frame))),
         "many": [f"item {number}" for number in range(len(frame))],
     }
@@ -229,12 +224,11 @@ def test_columns_that_do_not_fit_are_refused_by_name():
 def test_texts_are_matched_without_being_told(capsys):
     frame, _ = table("match of texts")
     new, _ = table("match of texts", queries=60, seed=2)
-    roles = {"label": "label", "query": "query"}
     quick = {**QUICK, "verbose": True}
-    ranker = tfr_smooth.Ranker(**quick).fit(frame, **roles)
+    ranker = tfr_smooth.Ranker(**quick).fit(frame, **ROLES)
     assert "Matches: search ~ title\n" in capsys.readouterr().out
     assert ranker.evaluate(new)["ndcg"].mean > 0.9
-    off = tfr_smooth.Ranker(**{**quick, "epochs": 1}, matches=()).fit(frame, **roles)
+    off = tfr_smooth.Ranker(**{**quick, "epochs": 1}, matches=()).fit(frame, **ROLES)
     assert off.features_.matches == () and "Matches" not in capsys.readouterr().out
 
 
@@ -249,8 +243,7 @@ def test_queries_that_are_texts_are_compared_if_they_are_a_feature(capsys, tmp_p
     ranker.fit(frame, label="label", query="search", features=["search", "title"], query_features=["search"])
     assert hint not in capsys.readouterr().out and ranker.features_.matches[0].name == "search ~ title"
     rows = frame[frame["search"] == frame["search"][0]]
-    exported = ranker.export(tmp_path / "served", warmup=False)
-    served = tf.saved_model.load(str(exported)).signatures["serving_default"]
+    served = tf.saved_model.load(ranker.export(tmp_path / "served", warmup=False)).signatures["serving_default"]
     titles = tf.constant([list(rows["title"])])
     scores = served(search=tf.constant(rows["search"][:1]), title=titles)["scores"]
     np.testing.assert_allclose(scores[0], ranker.predict(rows), rtol=1e-5, atol=1e-6)
@@ -279,7 +272,7 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     frame["id"], frame["text"] = random.integers(0, 5, 200), random.choice(["two words", "or three words"], 200)
     frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
     kinds = {"kinds": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, label="label", query="query")
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, **ROLES)
     one = {"query": ["q"], "number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
     unseen = ranker.predict(pd.DataFrame(one))
     assert np.isfinite(unseen).all()
@@ -290,18 +283,18 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
 
 def test_a_training_continues_with_new_data():
     frame, options = table("id")
-    first = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    first = tfr_smooth.Ranker(**QUICK, **options).fit(frame, **ROLES)
     still = tfr_smooth.Ranker(**{**QUICK, "learning_rate": 1e-12}, **options)
-    still.fit(frame, label="label", query="query", init_model=first)
+    still.fit(frame, **ROLES, init_model=first)
     np.testing.assert_allclose(still.predict(frame), first.predict(frame), rtol=1e-4, atol=1e-5)
     turned = frame.assign(label=1 - frame["label"])
-    second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, label="label", query="query", init_model=first)
+    second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, **ROLES, init_model=first)
     assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.02
     assert second.features_.columns == first.features_.columns
     with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
-        tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, label="label", query="query", init_model=first)
+        tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, **ROLES, init_model=first)
     with pytest.raises(ValueError, match="must have the column 'item'"):
-        tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), label="label", query="query", init_model=first)
+        tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), **ROLES, init_model=first)
 
 
 @tf.keras.utils.register_keras_serializable(package="tests")
@@ -332,7 +325,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     frame["noise"] += np.random.default_rng(0).normal(0.0, 3.0, 1000)[frame["query"]]
     frame["label"] = (frame["noise"] > frame.groupby("query")["noise"].transform("mean")).astype(int)
     ranker = tfr_smooth.Ranker(network=AboveTheList(), normalization="standardize", **QUICK, **options)
-    ranker.fit(frame, label="label", query="query")
+    ranker.fit(frame, **ROLES)
     assert ranker.evaluate(frame)["ndcg"].mean > 0.9
     scores = ranker.predict(frame)
     mixed = frame.sample(frac=1.0, random_state=0)
@@ -341,21 +334,9 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
         ranker.predict(frame.drop(columns="query"))
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
-    exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup=False)))
-    first = frame[frame["query"] == frame["query"][0]]
-    arrays = column_arrays(first, ranker.features_.columns)
-    inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
-    found = exported.signatures["serving_default"](**inputs)["scores"]
-    np.testing.assert_allclose(found[0], scores[: len(first)], rtol=1e-5, atol=1e-5)
-
-
-def test_a_network_must_return_scores():
-    class Wrong(tf.keras.layers.Layer):
-        def call(self, documents):
-            return documents
-
-    frame, _ = table("vector")
+    served = serving.load(ranker.export(tmp_path / "export", warmup=False))
+    np.testing.assert_allclose(served.score(frame, qid=frame["query"]), scores, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
-        tfr_smooth.Ranker(network=Wrong(), **QUICK).fit(frame, label="label", query="query")
+        tfr_smooth.Ranker(network=tf.keras.layers.Identity(), **QUICK).fit(frame, **ROLES)
     with pytest.raises(ValueError, match="^`network` must be an instance of .*Layer or None, got 'cross'.$"):
         tfr_smooth.Ranker(network="cross")

@@ -6,12 +6,10 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth.columns import column_arrays
+from tfr_smooth import serving
 
-QUICK = {
-    **{"loss": "softmax", "members": 1, "hidden": [32], "epochs": 25, "learning_rate": 0.03, "batch_size": 16},
-    "verbose": False,
-}
+QUICK = {"loss": "softmax", "members": 1, "hidden": [32], "epochs": 25, "learning_rate": 0.03, "verbose": False}
+QUICK["batch_size"] = 16
 
 
 def table(queries=120, seed=0):
@@ -89,20 +87,14 @@ def test_files_models_and_exports_have_the_ranks_and_shares(fitted, tmp_path):
     ranker.save(tmp_path / "ranker.keras")
     again = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(again.predict(new, qid=qid), scores)
-    exported = tf.saved_model.load(again.export(tmp_path / "export", warmup=False))
-    if given:
-        rows = tf.RaggedTensor.from_value_rowids(tf.constant(new, tf.float32), qid)
-        inputs = {"features": rows.to_tensor()}
-    else:
-        arrays = column_arrays(NEW, ranker.features_.columns)
-        rows = {name: tf.RaggedTensor.from_value_rowids(values, qid) for name, values in arrays.items()}
-        inputs = {name: values.to_tensor() for name, values in rows.items()}
-    mask = tf.sequence_mask(np.bincount(qid))
-    for found in (
-        again.model_({**inputs, "mask": mask}),
-        exported.signatures["rank"](**inputs, mask=mask)["scores"],
-    ):
-        np.testing.assert_allclose(tf.boolean_mask(found, mask), scores, rtol=1e-4, atol=1e-5)
+    served = again.export(tmp_path / "export", warmup=False)
+    if not given:
+        np.testing.assert_allclose(serving.load(served).score(new, qid=qid), scores, rtol=1e-4, atol=1e-5)
+        return
+    rows = tf.RaggedTensor.from_value_rowids(tf.constant(new, tf.float32), qid)
+    inputs = {"features": rows.to_tensor(), "mask": tf.sequence_mask(np.bincount(qid))}
+    for found in (again.model_(inputs), tf.saved_model.load(served).signatures["rank"](**inputs)["scores"]):
+        np.testing.assert_allclose(tf.boolean_mask(found, inputs["mask"]), scores, rtol=1e-4, atol=1e-5)
 
 
 def test_the_columns_with_ranks_are_printed_and_continued(capsys):
