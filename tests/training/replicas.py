@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from tests.training import test_temperatures
+from tests.training import small, test_temperatures
 from tfr_smooth import _keras, data, losses, metrics, models
 
 NUM_FEATURES = 4
@@ -113,6 +113,13 @@ def furthest(some, others):
     return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))
 
 
+def differences(alone, together):
+    """Returns the differences between the first weights, and after a step, of one device and two, and the step."""
+    (start, end), (other_start, other_end) = alone, together
+    found = {"start": (start, other_start), "difference": (end, other_end), "step": (start, end)}
+    return {name: furthest(*weights) for name, weights in found.items()}
+
+
 def compare(strategy, cases):
     """The difference between the steps of two replicas and one device, and the size of the step, by case and split."""
     per_worker = 2 // (2 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else 1)
@@ -132,11 +139,7 @@ def compare(strategy, cases):
         together = two.steps(name, arguments, list(SPLITS.values()), own_shares)
         alone = one.steps(name, arguments, [[sum(shares, [])] for shares in SPLITS.values()], lambda _, s: sum(s, []))
         results[case] = {
-            split: {
-                "difference": furthest(a, t),
-                "step": furthest(one.start, a),
-                "start": furthest(one.start, two.start),
-            }
+            split: differences((one.start, a), (two.start, t))
             for split, a, t in zip(SPLITS, alone, together, strict=True)
         }
     return results
@@ -186,15 +189,10 @@ def fits(two):
             shown = model.fit(dataset, verbose=0).history
             evaluated = model.evaluate(dataset, verbose=0, return_dict=True)
             values = [shown["loss"][0], shown["ndcg"][0], evaluated["loss"], evaluated["ndcg"]]
-            found.setdefault(name, []).append((start, model.get_weights(), values))
+            found.setdefault(name, []).append(((start, model.get_weights()), values))
     return {
-        name: {
-            "start": furthest(alone[0], together[0]),
-            "difference": furthest(alone[1], together[1]),
-            "step": furthest(alone[0], alone[1]),
-            "shown": [alone[2], together[2]],
-        }
-        for name, (alone, together) in found.items()
+        name: {**differences(alone, together), "shown": [values, others]}
+        for name, ((alone, values), (together, others)) in found.items()
     }
 
 
@@ -206,9 +204,9 @@ def check_temperatures(two):
     for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (two, False)):
         with strategy.scope():
             alpha = test_temperatures.variable() if in_scope else outside
-            model = test_temperatures.make_model(losses.SmoothINDCGLoss(alpha=alpha))
+            model = small.make_model(losses.SmoothINDCGLoss(alpha=alpha))
         callbacks = [test_temperatures.annealing(alpha)]
-        callbacks.append(SmoothnessMonitor(test_temperatures.make_dataset(), model.loss))
+        callbacks.append(SmoothnessMonitor(small.make_dataset()[0], model.loss))
         gaps = test_temperatures.fit(model, epochs=3, callbacks=callbacks)["smooth_gap"]
         assert model.loss.get_config()["alpha"] == test_temperatures.VALUES[-1]
         trained.append((model, gaps))

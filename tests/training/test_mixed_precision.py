@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import losses, models
+from tests.training.small import make_dataset, make_model
+from tfr_smooth import losses
 
 
 @pytest.fixture(params=["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
@@ -14,30 +15,15 @@ def policy(request):
         yield name
 
 
-def a_batch(lists=6, length=7):
-    random = np.random.RandomState(0)
-    labels = random.randint(0, 3, (lists, length)).astype(np.float32)
-    labels[:, 0], labels[::2, -1] = 2.0, -1.0
-    return {"features": random.randn(lists, length, 4).astype(np.float32), "mask": labels >= 0.0}, labels
-
-
-def a_model(loss):
-    tf.keras.utils.set_random_seed(2)
-    model = models.FeedForwardScorer(hidden=[16])
-    model.compile(tf.keras.optimizers.SGD(0.5), loss)
-    model.build((None, None, 4))
-    return model
-
-
 @pytest.mark.keras_2
 def test_a_step_is_nearly_that_of_full_precision(policy):
-    inputs, labels = a_batch()
+    dataset, _, _ = make_dataset(batch=7)
     steps = {}
     for name in (policy, "float32"):
         tf.keras.mixed_precision.set_global_policy(name)
-        model = a_model(losses.SmoothINDCGLoss(alpha=10.0))
+        model = make_model(losses.SmoothINDCGLoss(alpha=10.0))
         before = model.get_weights()
-        model.fit(tf.data.Dataset.from_tensors((inputs, labels)), verbose=0)
+        model.fit(dataset, verbose=0)
         steps[name] = [after - weight for after, weight in zip(model.get_weights(), before, strict=True)]
     tf.keras.mixed_precision.set_global_policy(policy)
     assert any((ours != theirs).any() for ours, theirs in zip(*steps.values(), strict=True))  # half precision was used
@@ -49,7 +35,7 @@ def test_a_step_is_nearly_that_of_full_precision(policy):
 
 def test_scores_in_half_precision_get_the_float32_gradient(policy):
     """For a scorer that does not cast its scores to float32. Half precision would round sums of differences."""
-    _, labels = a_batch()
+    _, _, labels = make_dataset()
     dtype = tf.as_dtype(policy.removeprefix("mixed_"))
     half = tf.cast(tf.random.stateless_normal(labels.shape, [1, 2]), dtype)
     found = {}

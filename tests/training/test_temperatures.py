@@ -5,24 +5,10 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import losses, measures, models, rankings
+from tests.training.small import make_dataset, make_model
+from tfr_smooth import losses, measures, rankings
 
 VALUES = [0.5, 4.0, 20.0]
-
-
-def make_dataset(lists=8):
-    random = np.random.RandomState(0)
-    labels = random.randint(0, 3, (lists, 5)).astype(np.float32)
-    labels[:, 0] = 2.0
-    return tf.data.Dataset.from_tensor_slices((random.randn(lists, 5, 3).astype(np.float32), labels)).batch(4)
-
-
-def make_model(loss):
-    tf.keras.utils.set_random_seed(0)
-    model = models.FeedForwardScorer(hidden=[4])
-    model.compile(optimizer=tf.keras.optimizers.SGD(0.5), loss=loss)
-    model.build([None, None, 3])
-    return model
 
 
 def variable():
@@ -34,7 +20,7 @@ def annealing(variable):
 
 
 def fit(model, **arguments):
-    return model.fit(make_dataset(), verbose=0, shuffle=False, **arguments).history
+    return model.fit(make_dataset()[0], verbose=0, shuffle=False, **arguments).history
 
 
 def assert_same_weights(ours, theirs):

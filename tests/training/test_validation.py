@@ -4,25 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import metrics, models, training
-
-
-def make_dataset(lists=7, seed=0, batch=3):
-    random = np.random.RandomState(seed)
-    features = random.randn(lists, 6, 4).astype(np.float32)
-    labels = random.randint(0, 3, (lists, 6)).astype(np.float32)
-    labels[:, 0], labels[::2, 5] = 2.0, -1.0
-    inputs = {"features": features, "mask": labels >= 0}
-    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(batch), inputs, labels
+from tests.training.small import make_dataset, make_model
+from tfr_smooth import metrics, training
 
 
 @pytest.fixture(scope="module")
 def model():
     """The tests depend neither on the loss nor on the weights; Keras's own loss is traced faster."""
-    tf.keras.utils.set_random_seed(0)
-    model = models.FeedForwardScorer(hidden=[8])
-    model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss="mse")
-    return model
+    return make_model("mse", tf.keras.optimizers.Adam(0.01))
 
 
 class Scripted(tf.keras.metrics.Metric):
