@@ -224,6 +224,7 @@ def test_a_file_a_pickle_and_a_training_after_ctrl_c_are_the_same(name, tmp_path
         fit(case, learning_rate=0.5, **options)
 
 
+@pytest.mark.slow
 def test_changed_arguments_are_those_of_the_next_fit_only(case, fitted, tmp_path):
     estimator = pickle.loads(pickle.dumps(fitted)).set_params(**case.altered)
     estimator.save(tmp_path / "a.keras")
@@ -238,6 +239,7 @@ def test_changed_arguments_are_those_of_the_next_fit_only(case, fitted, tmp_path
     assert np.abs(case.scores(other) - case.scores(fitted)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_options_of_exports_may_be_none_and_inputs_of_wrong_ranks_are_errors(fitted, tmp_path):
     folder = fitted.export(tmp_path, version=None, card=None, serving_default=None)
     assert (folder / "assets.extra" / "model_card.json").is_file()
@@ -258,6 +260,7 @@ def test_the_score_is_the_mean_ndcg(case, fitted):
         assert sklearn.utils.get_tags(fitted).input_tags.allow_nan
 
 
+@pytest.mark.slow
 def test_many_models_in_a_process_cause_no_warnings_of_retracing(case, fitted, caplog, monkeypatch):
     monkeypatch.setattr(tf.get_logger(), "propagate", True)
     for _ in range(6):

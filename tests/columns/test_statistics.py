@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import tfr_smooth
+from tests import helpers
 from tfr_smooth import data, serving
 from tfr_smooth.columns import Id, Statistic, TableFeatures, column_arrays, statistics
 from tfr_smooth.columns.learning import learn_features
@@ -152,7 +153,7 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
 def test_arguments_that_do_not_fit_are_refused():
     pairs = "`crosses` must be pairs of names of feature columns of "
     other = Statistic(columns=("y",), values=("a",), means=(0.0,), counts=(1,))
-    for make, message in [
+    cases = [
         *((lambda cross=cross: learn(table(), crosses=[cross]), pairs) for cross in (("host", "label"), "host")),
         (lambda: learn(table(), crosses=[("host", "host")]), pairs),
         (
@@ -163,10 +164,8 @@ def test_arguments_that_do_not_fit_are_refused():
             lambda: TableFeatures([Id(name="x")], statistics=[other]),
             "`statistics` must be those of columns of ids or sets, got one of 'y'.",
         ),
-    ]:
-        with pytest.raises(ValueError) as error:
-            make()
-        assert str(error.value).startswith(message)
+    ]
+    helpers.assert_refused(cases)
 
 
 @pytest.mark.parametrize("effect", [1.0, 0.0])

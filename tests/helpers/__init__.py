@@ -126,6 +126,14 @@ def error_of(*arguments):
     return line
 
 
+def assert_refused(cases):
+    """Asserts that each call raises an error of a value in one line, which contains the message."""
+    for call, message in cases:
+        with pytest.raises(ValueError) as error:
+            call()
+        assert message in str(error.value) and "\n" not in str(error.value)
+
+
 def write_folds(folder, **sizes):
     """Writes LETOR files of two folds with 16 features, and returns the folder."""
     for fold in (1, 2):

@@ -122,7 +122,7 @@ def test_gradients_of_restored_scores_are_finite_and_those_of_unused_rows_0(by_s
 
 def test_errors_name_the_argument():
     one, mask = [tf.ones([2, 1])], tf.constant(MASK)
-    for call, message in [
+    cases = [
         (lambda: models.FlattenList(circular_padding=1), "`circular_padding` must be True or False, got 1."),
         (lambda: models.FlattenList()(({}, {}, mask)), "`example_features` must contain at least one featu"),
         (
@@ -137,10 +137,8 @@ def test_errors_name_the_argument():
         (lambda: gam()((one, None)), "`example_inputs` must contain `example_feature_num` = 2 tensors, g"),
         (lambda: models.GAMLayer(1, [2])((one, one)), "`context_inputs` must contain `context_feature_num` = 0 tens"),
         (lambda: models.create_tower([4, 0], 1), "`hidden_layer_dims` must be an integer >= 1, got 0."),
-    ]:
-        with pytest.raises(ValueError) as raised:
-            call()
-        assert message in str(raised.value)
+    ]
+    helpers.assert_refused(cases)
 
 
 # GAMLayer and create_tower.

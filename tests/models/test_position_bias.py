@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from experiments.click_simulation import User, simulate
+from tests import helpers
 from tfr_smooth import data, losses, models
 
 USER = User(eta=1.0, noise=0.1, max_label=2)
@@ -75,24 +76,23 @@ def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
 
 
 def test_bad_arguments_are_refused():
-    for make, message in [
+    cases = [
         (lambda: models.PositionBias("scorer", num_positions=3), "`scorer` must be an instance of"),
         (lambda: models.PositionBias(a_scorer(), num_positions=0), "`num_positions` must be an integer >= 1, got 0"),
         (lambda: models.PositionBias(a_scorer(), num_positions=3, additive=1), "`additive` must be True or False"),
-        (lambda: models.PositionBias(a_scorer(), num_positions=3, position_rate=0.0), "`position_rate` must be .* > 0"),
+        (lambda: models.PositionBias(a_scorer(), num_positions=3, position_rate=0.0), "`position_rate` must be "),
         (
             lambda: models.PositionBias(models.FeedForwardScorer(hidden=[2], members=2), num_positions=3)(
                 inputs_of([[1, 2]]), training=True
             ),
-            r"`scorer` must return scores \[batch, list\] in training, got shape \(2, 1, 2\)",
+            "`scorer` must return scores [batch, list] in training, got shape (2, 1, 2)",
         ),
         (
             lambda: models.PositionBias(a_scorer(), num_positions=3)({"features": tf.ones([1, 2, 3])}, training=True),
-            r"`inputs` must include 'position' in training, got \['features'\]",
+            "`inputs` must include 'position' in training, got ['features']",
         ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make()
+    ]
+    helpers.assert_refused(cases)
 
 
 @pytest.mark.slow

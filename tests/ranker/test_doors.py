@@ -1,6 +1,5 @@
-"""A value means the same through every door: frames, arrays, files, requests and the command line."""
+"""A value means the same through every door: frames, arrays, files and requests."""
 
-import csv
 import datetime
 import decimal
 import json
@@ -14,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import tfr_smooth
-from tfr_smooth import command_line, data, serving
+from tfr_smooth import data, serving
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.data.reading.sources import of_files, read_documents
@@ -174,16 +173,6 @@ def test_requests_with_plain_values_are_scored_like_tables(fitted, tmp_path):
         scores = [each.score for ranking in rankings for each in sorted(ranking, key=operator.attrgetter("place"))]
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(loaded.score(frame(COLUMNS), qid=COLUMNS["query"]), expected, rtol=1e-6, atol=1e-6)
-
-
-def test_the_command_line_scores_like_predict_and_keeps_the_cells(fitted_flat, tmp_path):
-    path, model, out = comma_separated(COLUMNS, tmp_path), tmp_path / "model.keras", tmp_path / "out.csv"
-    fitted_flat.save(model)
-    assert command_line.main(["score", str(model), str(path), str(out)]) == 0
-    with open(path, newline="") as before, open(out, newline="") as after:
-        rows, scored = list(csv.reader(before)), list(csv.reader(after))
-    assert [row[:-2] for row in scored] == rows and scored[0][-2:] == ["score", "rank"]
-    np.testing.assert_allclose([float(row[-2]) for row in scored[1:]], fitted_flat.predict(path), rtol=1e-6)
 
 
 SAME = {  # values of one column that are equal to those of the training, in other types

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
+from tests import helpers
 from tfr_smooth import _keras, data, evaluation, losses, metrics
 
 SMALL = {"loss": "softmax", "hidden": [4], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
@@ -115,15 +116,14 @@ def fit_with(frame=FRAME, y=None, label=None, **options):
 
 
 def test_bad_arguments_are_named():
-    for make, message in [
-        (fit_with(label={"relevance": 1.0, "clicks": 1.0}), "`label` must be one of .*, got 'clicks'"),
-        (fit_with(label={"relevance": 1.0, "purchase": -1.0}), r"`label\['purchase'\]` must be .* >= 0, got -1.0"),
-        (fit_with(label={"relevance": 0.0, "purchase": 0.0}), "`label` must be .* one is above 0"),
+    cases = [
+        (fit_with(label={"relevance": 1.0, "clicks": 1.0}), "got 'clicks'"),
+        (fit_with(label={"relevance": 1.0, "purchase": -1.0}), "`label['purchase']` must be "),
+        (fit_with(label={"relevance": 0.0, "purchase": 0.0}), "one is above 0"),
         (fit_with(label={}), "`label` must be a sequence of numbers"),
-        (fit_with(y=FRAME["relevance"], label=LABELS), r"`y` must have one value per row and label, shape \(150, 2\)"),
-        (fit_with(y=FRAME[list(LABELS)]), r"`y` must have one value per row, got shape \(150, 2\)"),
+        (fit_with(y=FRAME["relevance"], label=LABELS), "`y` must have one value per row and label, shape (150, 2)"),
+        (fit_with(y=FRAME[list(LABELS)]), "`y` must have one value per row, got shape (150, 2)"),
         (fit_with(label=LABELS, loss=tf.keras.losses.MeanSquaredError()), "`loss` must be a `losses.RankingLoss`"),
         (fit_with(label=LABELS, label_aggregation="mean"), "`label_aggregation` must be one of 'sum', 'stochastic'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make()
+    ]
+    helpers.assert_refused(cases)
