@@ -125,8 +125,8 @@ def fitted(case):
     return fit(case)
 
 
-# `Ranker` in the fast tests, the others in the slow ones.
-EACH = [pytest.param(name, marks=[pytest.mark.slow] * (name != "Ranker")) for name in CASES]
+# `Ranker` in the fast tests and on Keras 2, the others in the slow ones.
+EACH = [pytest.param(name, marks=pytest.mark.keras_2 if name == "Ranker" else pytest.mark.slow) for name in CASES]
 
 
 class Started(Exception):
@@ -195,7 +195,6 @@ def test_arguments_are_those_of_scikit_learn_and_calls_need_a_fit(name, tmp_path
         fit(case, patience=2, validation_fraction=0.0, callbacks=[NoStep()])
 
 
-@pytest.mark.keras_2
 @pytest.mark.parametrize("name", EACH)
 def test_a_file_a_pickle_and_a_training_after_ctrl_c_are_the_same(name, tmp_path):
     case = CASES[name]()
