@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pytest
 
-import tfr_smooth
 from tfr_smooth.columns.hints import hints
 from tfr_smooth.columns.learning import checked_table, learn_columns
 
@@ -43,11 +41,3 @@ def test_texts_that_look_like_other_values_are_told_with_what_to_do():
         assert found(values, kinds={"x": "category"}) == []  # the user said so
     for name, values in FINE.items():
         assert found(values) == [], name
-
-
-def test_fit_warns_once_of_all_columns():
-    frame = pd.DataFrame({"query": np.arange(300) // 6, "label": NUMBERS % 3, "price": [f"${n}" for n in NUMBERS]})
-    frame["day"] = [f"{1 + n % 28}.12.2024" for n in NUMBERS]
-    with pytest.warns(UserWarning, match="may mean something else: 'price' .*; 'day' looks") as warned:
-        tfr_smooth.Ranker(members=1, hidden=[2], epochs=1, verbose=False).fit(frame, label="label", query="query")
-    assert len([w for w in warned if "something else" in str(w.message)]) == 1

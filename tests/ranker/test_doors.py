@@ -243,6 +243,7 @@ def test_files_are_read_by_the_training_and_not_by_their_content(door, fitted, f
         np.testing.assert_array_equal(ranker.predict(lists), expected)
 
 
+@pytest.mark.slow
 def test_words_for_missing_numbers_are_missing_ids_as_in_training(tmp_path):
     """A CSV file whose ids of whole numbers have gaps: in `fit`, in `predict`, by types and in pandas."""
     columns = {
@@ -257,7 +258,7 @@ def test_words_for_missing_numbers_are_missing_ids_as_in_training(tmp_path):
         np.testing.assert_array_equal(ranker.predict(X), expected)
 
 
-def test_singles_are_the_numbers_that_their_digits_say(tmp_path):
+def test_singles_are_the_numbers_that_their_digits_say(untrained, tmp_path):
     sizes = np.array([0.1, 0.2, 0.7, 1e-7], np.float32)[np.arange(ROWS) % 4]
     table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "size": sizes})
     table.to_csv(tmp_path / "table.csv", index=False)
@@ -295,7 +296,7 @@ def test_a_query_that_is_a_level_of_the_index_is_named():
         tfr_smooth.Ranker(**SMALL).fit(table, **ROLES)
 
 
-def test_query_features_that_differ_within_a_list_are_refused_later_too():
+def test_query_features_that_differ_within_a_list_are_refused_later_too(untrained):
     table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "x": np.arange(ROWS) % 7})
     table["age"] = table["query"] % 5
     options = {"members": 1, "hidden": [8], "epochs": 1, "verbose": False}

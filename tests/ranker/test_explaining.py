@@ -89,6 +89,7 @@ def test_rows_are_numbers_slices_or_masks(ranker):
         assert sorted(ranker.explain(NEW, rows=rows, samples=1).rows) == list(expected)
 
 
+@pytest.mark.slow
 def test_a_column_takes_its_rank_in_the_actual_list_with_it():
     """Two documents differ only in the price: its contributions are all there is."""
     frame = FRAME[["query", "price", "label"]].assign(price=FRAME["price"].fillna(1.0))
@@ -101,6 +102,7 @@ def test_a_column_takes_its_rank_in_the_actual_list_with_it():
     np.testing.assert_allclose(explained.contributions[:, 0], scores - scores.mean(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_matrices_lists_and_calibrated_rankers_are_explained():
     matrix = FRAME[["price", "age", "is_new"]].fillna(0.0).to_numpy(float)
     of_matrix = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(matrix, FRAME["label"], qid=FRAME["query"])
@@ -170,7 +172,7 @@ def test_bad_arguments_are_refused(ranker):
     helpers.assert_refused(cases)
 
 
-def test_rankers_that_score_whole_lists_cannot_be_explained():
+def test_rankers_that_score_whole_lists_cannot_be_explained(untrained):
     few = FRAME[["query", "price", "label"]][:60]
     settings = {**QUICK, "epochs": 1, "normalization": "min_max", "members": 1}
     with pytest.raises(ValueError, match="`network` must be None and `normalization` not 'min_max'"):

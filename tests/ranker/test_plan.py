@@ -73,12 +73,16 @@ class Lengths(tf.keras.layers.Layer):
         self.value = self.add_weight(name="value", shape=(1,), initializer=tf.keras.initializers.Constant(value))
 
 
-def test_the_weights_of_an_encoder_identify_a_training():
+def test_the_weights_of_an_encoder_and_the_epochs_of_a_decay_identify_a_training():
     plans = []
     for value in (1.0, 1.0, 2.0):
         params = tfr_smooth.Ranker(kinds={"title": Lengths(value)}).get_params()
         plans.append(TrainingPlan(params, ()).identity())
     assert plans[0] == plans[1] != plans[2]
+    for options, is_same in (({}, False), ({"schedule": "constant", "softmax_epochs": 0}, True)):
+        given = [tfr_smooth.Ranker(epochs=epochs, **options).get_params() for epochs in (2, 3)]
+        one, other = (TrainingPlan(params, ()).identity() for params in given)
+        assert (one == other) is is_same
 
 
 def test_validation_queries_that_cannot_select_an_epoch_are_refused():
@@ -98,6 +102,7 @@ def test_validation_queries_that_cannot_select_an_epoch_are_refused():
         tfr_smooth.Ranker(**QUICK, validation_fraction=0.2, seed=1).fit(one, **ROLES)
 
 
+@pytest.mark.slow
 def test_a_table_needs_no_column_of_numbers_and_names_may_be_those_of_roles():
     frame = pd.concat([table(40)] * 2, ignore_index=True)
     sets = [["good", "cheap"] if price > 0 else ["bad"] for price in frame["price"]]
@@ -113,6 +118,7 @@ def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, me
     assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias
 
 
+@pytest.mark.slow
 def test_names_of_columns_may_be_of_any_type(fitted):
     name = lambda place, name: place if name == "query" else ("table", name)  # noqa: E731
     names = {column: name(place, column) for place, column in enumerate(FRAME)}

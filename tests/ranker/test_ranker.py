@@ -15,7 +15,6 @@ from tfr_smooth import _keras, data, evaluation, losses, training
 from tfr_smooth._estimator import check_validation
 from tfr_smooth.columns import column_arrays, features_of_lists
 from tfr_smooth.data.reading.sources import read_training
-from tfr_smooth.ranker import plan
 
 SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"}
 SMALL |= {"validation_fraction": 0.2, "verbose": False, "max_categories": 10}
@@ -132,7 +131,7 @@ def test_rank_sorts_each_query_by_score(ranker):
     pd.testing.assert_frame_equal(ranked[NEW.columns].sort_index(), NEW)
 
 
-def test_scores_and_ranks_do_not_replace_features():
+def test_scores_and_ranks_do_not_replace_features(untrained):
     frame = FEW.rename(columns={"price": "score"})
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(frame, **ROLES)
     with pytest.raises(ValueError, match="^`names` must not be names of features, got 'score'.$"):
@@ -162,11 +161,12 @@ def test_evaluate_returns_the_means_of_trec_eval_with_standard_errors(ranker):
 
 def test_group_and_qid_define_the_same_queries(of_arrays):
     features, labels, queries = numbers()
-    sizes = pd.Series(queries).groupby(queries, sort=False).size().to_numpy()
-    by_sizes = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, group=sizes)
-    scores = of_arrays.predict(features, qid=queries)
-    np.testing.assert_allclose(by_sizes.predict(features, group=sizes), scores, rtol=1e-6)
-    by_group, by_id = (of_arrays.evaluate(features, labels, **each) for each in ({"group": sizes}, {"qid": queries}))
+    given = {"group": pd.Series(queries).groupby(queries, sort=False).size().to_numpy()}, {"qid": queries}
+    read = [read_training(features, {"y": labels, **each}, losses.get("softmax")) for each in given]
+    np.testing.assert_array_equal(read[0].starts, read[1].starts)
+    scores = [of_arrays.predict(features, **each) for each in given]
+    np.testing.assert_array_equal(*scores)
+    by_group, by_id = (of_arrays.evaluate(features, labels, **each) for each in given)
     assert by_group == by_id
 
 
@@ -199,36 +199,29 @@ def test_weights_scale_the_loss_of_documents():
 
 
 @pytest.mark.slow
-def test_a_resumed_training_has_the_same_epochs_and_validation_unless_more_epochs_continue_it(tmp_path):
+def test_more_epochs_continue_a_training_at_a_constant_rate(tmp_path):
     # Keras 2 does not store the state of dropout.
-    settings = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "epochs": 3}
-    fit = lambda folder, valid=None, **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
+    settings = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "schedule": "constant", "softmax_epochs": 0}
+    fit = lambda folder, epochs, valid=None: tfr_smooth.Ranker(**{**settings, "epochs": epochs}).fit(  # noqa: E731
         FRAME, **ROLES, validation=valid, checkpoint_dir=folder
     )
-    fit(tmp_path / "whole")
-    with pytest.raises(ValueError, match="epochs=4 .was 3."):  # another decay of the learning rate
-        fit(tmp_path / "whole", epochs=4)
+    fit(tmp_path, 1)
     with pytest.raises(ValueError, match="got validation='[0-9a-f]{16}' .was None"):
-        fit(tmp_path / "whole", valid=NEW)
-    constant = {"schedule": "constant", "softmax_epochs": 0}
-    fit(tmp_path / "constant", **constant, epochs=1)
-    longer, whole = fit(tmp_path / "constant", **constant), fit(None, **constant)
+        fit(tmp_path, 2, NEW)
+    longer, whole = fit(tmp_path, 2), fit(None, 2)
     assert longer.history_ == {name: pytest.approx(values, rel=1e-5) for name, values in whole.history_.items()}
     np.testing.assert_allclose(longer.predict(NEW), whole.predict(NEW), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("queries", "epochs"), [(2, 20), (101, 20), (250, 8), (2000, 5)])
-def test_many_queries_need_fewer_epochs(queries, epochs, monkeypatch):
+def test_many_queries_need_fewer_epochs(untrained):
     settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0, "select_by": "last"}
-    lists = data.from_arrays(
-        np.eye(2)[np.arange(2 * queries) % 2], np.arange(2 * queries) % 2, np.arange(2 * queries) // 2
-    )
-    monkeypatch.setattr(plan, "train", lambda model, dataset_fn, epochs, **others: seen.append(epochs))
-    seen = []
-    tfr_smooth.Ranker(**settings).fit(lists)
-    assert seen == [epochs]
+    for queries in (2, 101, 250, 2000):
+        places = np.arange(2 * queries)
+        tfr_smooth.Ranker(**settings).fit(data.from_arrays(np.eye(2)[places % 2], places % 2, places // 2))
+    assert untrained == [20, 20, 8, 5]
 
 
+@pytest.mark.slow
 def test_the_loss_and_the_learning_rate_change_between_epochs():
     seen = []
 

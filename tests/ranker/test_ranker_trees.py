@@ -10,7 +10,7 @@ from tfr_smooth import columns, data, serving
 from tfr_smooth.columns import features_of_lists
 from tfr_smooth.columns.tree_learning import learn_trees, weak_features
 
-QUICK = {"members": 2, "hidden": [4], "epochs": 1, "verbose": False}
+QUICK = {"loss": "softmax", "members": 2, "hidden": [4], "epochs": 1, "verbose": False}
 ROLES = {"label": "label", "query": "query"}
 
 
@@ -35,6 +35,7 @@ def ranker():
     return tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
 
 
+@pytest.mark.slow
 def test_trees_find_steps_before_the_network_does(ranker):
     alone = tfr_smooth.Ranker(**QUICK, trees=False).fit(FRAME, **ROLES)
     assert ranker.features_.trees is not None and alone.features_.trees is None
@@ -65,12 +66,6 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     np.testing.assert_allclose(scores[3000:], known[3000:], rtol=1e-5, atol=1e-5)  # other documents: the mean
 
 
-def test_features_that_are_prepared_for_each_batch_train_the_same_model(ranker, monkeypatch):
-    monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
-    again = tfr_smooth.Ranker(**QUICK).fit(FRAME, **ROLES)
-    np.testing.assert_allclose(again.predict(NEW), ranker.predict(NEW), rtol=1e-5, atol=1e-5)
-
-
 def test_files_and_exports_have_the_trees(ranker, tmp_path):
     expected = ranker.predict(NEW)
     ranker.save(tmp_path / "ranker.keras")
@@ -81,6 +76,7 @@ def test_files_and_exports_have_the_trees(ranker, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_an_onnx_file_has_the_trees(ranker, tmp_path):
     session = pytest.importorskip("onnxruntime").InferenceSession(ranker.export(tmp_path / "r.onnx", format="onnx"))
     rows = NEW[NEW["query"] == 0]
@@ -100,7 +96,7 @@ def test_contributions_with_trees_sum_to_the_score(ranker):
     assert min(shares["size"], shares["color"]) > 5 * shares["price"]
 
 
-def test_parameters_of_lightgbm(ranker):
+def test_parameters_of_lightgbm(untrained, ranker):
     given = {"num_leaves": 4, "num_iterations": 3, "early_stopping_round": 0}
     small = tfr_smooth.Ranker(**QUICK, trees=given).fit(FRAME, **ROLES).features_.trees
     assert [model.count("num_leaves=4\n") for model in small.models] == [3, 3, 3]
@@ -119,24 +115,25 @@ def test_parameters_that_lightgbm_refuses_are_told_by_name():
             tfr_smooth.Ranker(**QUICK, trees=trees).fit(FRAME, **ROLES)
 
 
-@pytest.mark.parametrize("loss", ["mean_squared", "smoothi_ndcg"])
-def test_losses_that_compare_scores_with_labels_do_not_start_from_the_trees(loss):
-    ranker = tfr_smooth.Ranker(**QUICK, loss=loss).fit(FRAME, **ROLES)
-    assert (ranker._scorer.get_config()["offset"] is None) == (loss == "mean_squared")
-
-
+@pytest.mark.slow
 def test_a_training_that_continues_with_another_loss_starts_from_the_same_scores(ranker):
     options = {**QUICK, "loss": "mean_squared", "learning_rate": 1e-12}
     still = tfr_smooth.Ranker(**options).fit(FRAME, **ROLES, init_model=ranker)
     np.testing.assert_allclose(still.predict(NEW), ranker.predict(NEW), rtol=1e-5, atol=1e-5)
 
 
-def test_few_queries_have_no_trees():
+def test_losses_that_compare_scores_with_labels_do_not_start_from_the_trees(untrained):
+    for loss in ("mean_squared", "smoothi_ndcg"):
+        ranker = tfr_smooth.Ranker(**{**QUICK, "loss": loss}).fit(FRAME, **ROLES)
+        assert (ranker._scorer.get_config()["offset"] is None) == (loss == "mean_squared")
+
+
+def test_few_queries_have_no_trees(untrained):
     assert tfr_smooth.Ranker(**QUICK).fit(FRAME[FRAME["query"] < 5], **ROLES).features_.trees is None
 
 
 @pytest.mark.parametrize("kind", ["several labels", "clicks", "floats"])
-def test_all_labels_have_trees(kind):
+def test_all_labels_have_trees(untrained, kind):
     frame, roles = FRAME.copy(), dict(ROLES)
     if kind == "several labels":
         frame["other"], roles["label"] = frame["label"] > 1, {"label": 1.0, "other": 0.5}
@@ -145,7 +142,7 @@ def test_all_labels_have_trees(kind):
         frame["probability"] = 0.5 + 0.01 * (np.arange(len(frame)) % 8)
     else:
         frame["label"] *= 7.4  # neither whole nor up to 31
-    ranker = tfr_smooth.Ranker(**QUICK, loss="approx_ndcg", gain="linear").fit(frame, **roles)
+    ranker = tfr_smooth.Ranker(**{**QUICK, "loss": "approx_ndcg"}, gain="linear").fit(frame, **roles)
     assert ranker.features_.trees is not None
 
 
@@ -165,6 +162,7 @@ def of_sides(queries):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, weak", [("category", ["chance"]), ("id", [])])  # trees have no ids
 def test_weak_columns_are_those_that_rank_no_better_than_shuffled_ones(kind, weak):
     """Half of the networks do without them."""

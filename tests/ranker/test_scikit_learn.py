@@ -97,7 +97,7 @@ def test_the_checks_that_lightgbm_passes_pass_but_that_of_a_constructor_without_
 # Attributes and metadata.
 
 
-def test_the_columns_of_fit_are_attributes(ranker):
+def test_the_columns_of_fit_are_attributes(untrained, ranker):
     assert ranker.feature_names_in_.tolist() == ["price", "brand"] and ranker.n_features_in_ == 2
     of_matrix = tfr_smooth.Ranker(**QUICK).fit(FEATURES[["price"]].to_numpy(), Y, qid=QUERIES)
     assert of_matrix.n_features_in_ == 1 and not hasattr(of_matrix, "feature_names_in_")
@@ -121,6 +121,7 @@ def test_the_arguments_of_methods_can_be_requested():
         ranker.set_score_request(y=True)
 
 
+@pytest.mark.slow
 def test_requested_arrays_are_split_with_the_rows(routing):
     ranker = tfr_smooth.Ranker(**QUICK).set_fit_request(qid=True, sample_weight=True).set_score_request(qid=True)
     weights, cv = np.where(Y > 0, 1.0, 0.5), model_selection.GroupKFold(2)
@@ -145,6 +146,7 @@ def prepared():
     return pipeline.make_pipeline(columns.set_output(transform="pandas"), tfr_smooth.Ranker(**QUICK))
 
 
+@pytest.mark.slow
 def test_a_pipeline_keeps_the_column_of_queries():
     steps = prepared().fit(X, Y, ranker__query="search")
     ranker = steps[-1]

@@ -181,7 +181,7 @@ def fits(two):
         with strategy.scope():
             model = models.FeedForwardScorer(hidden=[8], members=2)
             model.build({"features": (None, None, 4)})
-            model.compile(tf.keras.optimizers.SGD(0.5), losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+            model.compile(tf.keras.optimizers.SGD(0.1), losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
         start = [weight.copy() for weight in model.get_weights()]
         for name, (queries, batch_size, irrelevant) in FITS.items():
             model.set_weights(start)  # tracing a new model takes seconds

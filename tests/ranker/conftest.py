@@ -1,0 +1,19 @@
+"""A `Ranker.fit` that does not train, for tests of what it does before."""
+
+import pytest
+
+from tfr_smooth.ranker import plan
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """`Ranker.fit` learns columns and statistics, and keeps the first weights; returns the epochs of each training."""
+    seen = []
+
+    def prepared(model, dataset_fn, epochs, prepare, **others):
+        seen.append(epochs)
+        prepare()
+        return {"loss": [0.0] * epochs}
+
+    monkeypatch.setattr(plan, "train", prepared)
+    return seen
