@@ -178,13 +178,12 @@ def test_neither_the_scale_of_weights_nor_documents_of_weight_0_change_a_tree():
 
 def test_a_restarted_training_keeps_the_weak_features_if_its_features_are_the_same():
     x = np.random.default_rng(0).normal(size=[1200, 2]).astype(np.float32)
-    same, turned = [6] * 200, x[:, ::-1].copy()
-    other = columns.TableFeatures([columns.Number(name="a"), columns.Number(name="b")], stacked=True)
-    learned = learn(NUMBERS, x, same)[0]
-    of_second = learn(other, turned, same, np.digitize(x[:, 0], [-1.0, 0.0, 1.0]))[0]
-    assert learned.trees.weak == (1,) and of_second.trees.weak == (0,)
-    assert learn(NUMBERS, turned, same, before=of_second)[0].trees.weak == (1,)
-    assert learn(NUMBERS, x, same, before=learn(NUMBERS, turned, same, x[:, 0] > 0)[0])[0].trees.weak == (0,)
+    labels, lengths = np.digitize(x[:, 0], [-1.0, 0.0, 1.0]), [6] * 200
+    others = columns.TableFeatures([columns.Number(name="a"), columns.Number(name="b")], stacked=True)
+    assert learn(NUMBERS, x, lengths)[0].trees.weak == (1,)
+    for layer, weak in ((others, (1,)), (NUMBERS, (0,))):
+        before = learn(layer, x[:, ::-1].copy(), lengths, labels)[0]  # the labels follow from the second number
+        assert before.trees.weak == (0,) and learn(NUMBERS, x, lengths, before=before)[0].trees.weak == weak
 
 
 def test_scores_of_an_objective_with_probabilities_are_sums_of_leaves():
