@@ -18,11 +18,13 @@ from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.data.reading.sources import of_files, read_documents
 
+pytestmark = pytest.mark.slow
+
 QUERIES, LENGTH = 40, 5
 ROWS = QUERIES * LENGTH
 ODD = ["10.50", "NA", "1e3", "True", "null", "0x10", ".5", "+1", "two words"]
 KINDS = {"tags": "set:|", "size": "category", "seller": "id", "german": "date:%d.%m.%Y"}
-SMALL = {"members": 1, "hidden": [8], "epochs": 2, "verbose": False, "kinds": KINDS}
+SMALL = {"loss": "softmax", "members": 1, "hidden": [8], "epochs": 2, "verbose": False, "kinds": KINDS}
 ROLES = {"label": "label", "query": "query"}
 
 
@@ -243,7 +245,6 @@ def test_files_are_read_by_the_training_and_not_by_their_content(door, fitted, f
         np.testing.assert_array_equal(ranker.predict(lists), expected)
 
 
-@pytest.mark.slow
 def test_words_for_missing_numbers_are_missing_ids_as_in_training(tmp_path):
     """A CSV file whose ids of whole numbers have gaps: in `fit`, in `predict`, by types and in pandas."""
     columns = {
