@@ -50,7 +50,7 @@ def test_scores_are_means_and_padded_documents_get_the_padding_score(members):
     scorer = a_scorer(members, normalization="quantiles")
     scores, real = scorer(INPUTS).numpy(), INPUTS["mask"].numpy()
     np.testing.assert_array_equal(scores[~real], np.float32(models.PADDING_SCORE))
-    assert scorer(INPUTS, training=True).shape == ((members, 2, 4) if members > 1 else (2, 4))
+    assert a_scorer(members)(INPUTS, training=True).shape == ((members, 2, 4) if members > 1 else (2, 4))
     if members == 3:
         of_members = [single(INPUTS).numpy() for single in alone(scorer)]
         np.testing.assert_allclose(scores[real], np.mean(of_members, axis=0)[real], rtol=1e-5, atol=1e-6)
@@ -60,8 +60,8 @@ def test_scores_are_means_and_padded_documents_get_the_padding_score(members):
 @pytest.mark.parametrize(
     ("arguments", "weights"),
     [
-        ({"normalization": "quantiles"}, [0.5, 2.0]),
-        pytest.param({"hidden": "linear", "batch_norm": False}, None, marks=pytest.mark.slow),
+        pytest.param({"normalization": "quantiles"}, [0.5, 2.0], marks=pytest.mark.slow),
+        ({"hidden": "linear", "batch_norm": False}, None),
     ],
     ids=str,
 )
