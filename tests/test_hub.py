@@ -10,6 +10,8 @@ import pytest
 import tfr_smooth
 from tfr_smooth import recommendation
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):

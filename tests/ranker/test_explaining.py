@@ -11,6 +11,8 @@ import tfr_smooth
 from tests import helpers
 from tfr_smooth import data
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"loss": "softmax", "members": 2, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "verbose": False}
 QUICK["batch_size"] = 16
 
@@ -89,7 +91,6 @@ def test_rows_are_numbers_slices_or_masks(ranker):
         assert sorted(ranker.explain(NEW, rows=rows, samples=1).rows) == list(expected)
 
 
-@pytest.mark.slow
 def test_a_column_takes_its_rank_in_the_actual_list_with_it():
     """Two documents differ only in the price: its contributions are all there is."""
     frame = FRAME[["query", "price", "label"]].assign(price=FRAME["price"].fillna(1.0))
@@ -102,7 +103,6 @@ def test_a_column_takes_its_rank_in_the_actual_list_with_it():
     np.testing.assert_allclose(explained.contributions[:, 0], scores - scores.mean(), atol=1e-6)
 
 
-@pytest.mark.slow
 def test_matrices_lists_and_calibrated_rankers_are_explained():
     matrix = FRAME[["price", "age", "is_new"]].fillna(0.0).to_numpy(float)
     of_matrix = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(matrix, FRAME["label"], qid=FRAME["query"])
