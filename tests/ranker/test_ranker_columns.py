@@ -231,6 +231,7 @@ def test_texts_are_matched_without_being_told(untrained, capsys):
         assert ("Matches: search ~ title\n" in capsys.readouterr().out) == bool(ranker.features_.matches) == is_matched
 
 
+@pytest.mark.slow
 def test_queries_that_are_texts_are_compared_if_they_are_a_feature(untrained, capsys, tmp_path):
     frame, _ = table("match of texts", queries=30)
     frame = frame[["search", "title", "label"]]
