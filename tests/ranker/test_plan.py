@@ -45,6 +45,7 @@ class Falling(tf.keras.metrics.Metric):
         return tf.convert_to_tensor(self.epoch)
 
 
+@pytest.mark.slow
 def test_further_metrics_do_not_select_the_epoch():
     ranker = tfr_smooth.Ranker(**{**QUICK, "loss": "smoothi_ndcg"})
     ranker.fit(FRAME, **ROLES, validation=FRAME, further_metrics=[Falling()])

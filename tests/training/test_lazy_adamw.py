@@ -29,6 +29,7 @@ def test_a_lazy_step_is_adamws_for_the_rows_with_a_gradient():
     assert (restored.sparse_rate, restored.by_gap) == (2.0, False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has AdamW's step")
 def test_steps_by_gap_are_those_of_adam_with_gradients_of_zero_between():
     """Adam applies the momentum in the steps after a gradient, in sum at most 0.5% more."""
