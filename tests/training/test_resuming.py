@@ -81,6 +81,7 @@ def test_restore_must_be_called_before_fit(tmp_path):
         model.fit(dataset, verbose=0, callbacks=[training.ResumableTraining(tmp_path)])
 
 
+@pytest.mark.slow
 def test_after_damage_of_the_last_checkpoint_the_one_before_is_used(files, uninterrupted, tmp_path):
     _, model, validation = uninterrupted
     with pytest.raises(Interruption):
@@ -95,6 +96,7 @@ def test_after_damage_of_the_last_checkpoint_the_one_before_is_used(files, unint
     helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(files, tmp_path):
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=1)
