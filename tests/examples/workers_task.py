@@ -1,4 +1,4 @@
-"""Trains on two workers of an engine: `python workers_task.py ENGINE WHAT FOLDER`, as test_train_on_workers.py does."""
+"""What test_train_on_workers.py trains on two workers of an engine."""
 
 import json
 import os
@@ -10,20 +10,17 @@ sys.path.insert(0, os.fspath(pathlib.Path(__file__).parents[2] / "examples"))
 
 import train_on_workers
 
-OPTIONS = {"members": 2, "epochs": 4, "dropout": 0.0, "trees": False, "verbose": False}
+OPTIONS = {"members": 1, "epochs": 3, "dropout": 0.0, "trees": False, "verbose": False}
 NAMES = {"query": "query", "label": "label"}
+RUN = {"Ray": train_on_workers.run_on_ray, "Spark": train_on_workers.run_on_spark}
 
 
 def index():
     return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
 
-def ranker(config):
-    train_on_workers.train(config)
-
-
 def killed(config):
-    """Kills worker 1 in the middle of the third epoch, once."""
+    """Trains a ranker, and kills worker 1 in the middle of the second epoch, once."""
     os.environ.pop("TF_USE_LEGACY_KERAS", None)
     import tfr_smooth
     from tests.training.replicas import InTheMiddle
@@ -36,7 +33,7 @@ def killed(config):
             os.kill(os.getpid(), signal.SIGKILL)
 
     fit = tfr_smooth.Ranker.fit
-    tfr_smooth.Ranker.fit = lambda self, *given, **named: fit(self, *given, **named, callbacks=[InTheMiddle(2, kill)])
+    tfr_smooth.Ranker.fit = lambda self, *given, **named: fit(self, *given, **named, callbacks=[InTheMiddle(1, kill)])
     train_on_workers.train(config)
 
 
@@ -54,7 +51,7 @@ def shards(config):
         shard = lists.shard(context.input_pipeline_id, context.num_input_pipelines)
         return shard.batches(context.get_per_replica_batch_size(8), num_epochs=None, list_size=8)
 
-    model.fit(strategy.distribute_datasets_from_function(own), epochs=2, steps_per_epoch=15, verbose=0)
+    model.fit(strategy.distribute_datasets_from_function(own), epochs=2, steps_per_epoch=8, verbose=0)
     if training.is_chief(strategy):
         np.savez(os.path.join(config["output_dir"], "weights"), *model.get_weights())
 
@@ -76,10 +73,3 @@ def model_of(strategy):
         model.compile(optimizer=tf.keras.optimizers.Adam(0.01, epsilon=1e-3), loss=losses.SmoothINDCGLoss())
         model.build((None, None, 2))
     return model
-
-
-if __name__ == "__main__":
-    engine, what, folder = sys.argv[1:]
-    config = {**NAMES, "options": OPTIONS, "train": [f"{folder}/train.parquet"], "output_dir": f"{folder}/output"}
-    run = {"ray": train_on_workers.run_on_ray, "spark": train_on_workers.run_on_spark}[engine]
-    run(globals()[what], config, 2)

@@ -1,6 +1,6 @@
 """Trains a recommender under a strategy and writes its scores; test_replicas.py runs it in new processes.
 
-Usage: replicas.py FOLDER STRATEGY, where "mirrored" has two logical CPUs, and "mirrored3" three.
+Usage: replicas.py FOLDER STRATEGY, where "mirrored" has three logical CPUs.
 """
 
 import os
@@ -16,14 +16,25 @@ from tfr_smooth.recommendation import stages
 
 # No batch divides evenly by two or three replicas, and the last batch of each epoch has one user.
 NUM_USERS, BATCH_SIZE = 36, 7
+CASES = {
+    "catalog": {},
+    "negatives": {"negatives": 5},
+    "hard_negatives": {"hard_negatives": 10},
+    "sparse_steps": {},
+    "graph": {"propagation_layers": 2, "negatives": 5},
+    "table": {"refit": True},
+    "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
+}
+# Those whose batches or variables cross the processes in another way.
+OF_PROCESSES = ["negatives", "sparse_steps", "table", "sequence"]
 
 
 def main(folder, name):
-    count = {"none": 1, "mirrored3": 3}.get(name, 2)
-    if name.startswith("mirrored"):
+    count = {"none": 1, "mirrored": 3, "multi_worker": 2}[name]
+    if name == "mirrored":
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
-    strategy = training.get_strategy(name.rstrip("3"))
+    strategy = training.get_strategy(name)
     assert strategy.num_replicas_in_sync == count
     random = np.random.default_rng(0)
     matrix = (random.random([NUM_USERS, 40]) < 0.2).astype(int)
@@ -31,20 +42,12 @@ def main(folder, name):
     times = np.tile(np.arange(40.0), [NUM_USERS, 1])[matrix > 0]
     interactions = recommendation.Interactions(sparse.csr_array(matrix), times=times)
     sizes = {"softmax_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
-    cases = {
-        "catalog": {},
-        "negatives": {"negatives": 5},
-        "hard_negatives": {"hard_negatives": 10},
-        "sparse_steps": {},
-        "graph": {"propagation_layers": 2, "negatives": 5},
-        "table": {},
-        "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
-    }
     table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}
-    for case, options in cases.items():
+    for case in OF_PROCESSES if name == "multi_worker" else CASES:
         stages._SPARSE_USERS = 1 if case == "sparse_steps" else 100_000
-        recommender = recommendation.Recommender(**sizes, softmax_epochs=2, epochs=1, verbose=False, **options)
+        options = {"softmax_epochs": 1, "epochs": 1, "refit": False, "verbose": False, **CASES[case]}
+        recommender = recommendation.Recommender(**sizes, **options)
         recommender.fit(
             interactions,
             items=table if case == "table" else None,

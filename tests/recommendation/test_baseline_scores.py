@@ -1,21 +1,23 @@
 """What counts add to the scores of sequences: a Markov chain and EASE with learned weights."""
 
+import types
+
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
 from tests.recommendation.groups import in_time
 from tfr_smooth import recommendation
-from tfr_smooth.recommendation import baseline_scores
+from tfr_smooth.recommendation import baseline_scores, stages
 from tfr_smooth.recommendation.baseline_scores import BaselineScores
 
 HISTORIES = [[3, 1, 4, 1, 5], [], [2], [7, 6], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 8, 2]]
 SETTINGS = {"order": 3, "decay": 0.5, "strength": 2.0, "weights_of": [0.7, 3.0]}
 
 
-@pytest.mark.parametrize("length", [2, 9])
-def test_scores_are_those_of_the_baselines(length):
-    interactions = in_time(HISTORIES, 9)
+def test_scores_are_those_of_the_baselines():
+    interactions, length = in_time(HISTORIES, 9), 2
     layer, users = BaselineScores.fitted(interactions, length, SETTINGS), np.arange(len(HISTORIES))
     chain = recommendation.MarkovChain(order=3, decay=0.5).fit(interactions).predict(users)
     late = in_time([items[-length:] for items in HISTORIES], 9).matrix.toarray()
@@ -26,8 +28,12 @@ def test_scores_are_those_of_the_baselines(length):
     np.testing.assert_allclose(np.exp(logs), chain / chain.sum(axis=1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(regression, late @ weights, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(layer(tf.constant(items)), 0.7 * logs + 3.0 * regression, rtol=1e-5, atol=1e-6)
-    padded = np.pad(items, [[0, 0], [0, 2]], constant_values=-1)  # repeated items and padding do not matter
+    padded = np.pad(items, [[0, 0], [0, 2]], constant_values=-1)
     np.testing.assert_allclose(layer(tf.constant(padded)), layer(tf.constant(items)), rtol=1e-5, atol=1e-6)
+    longer = BaselineScores.fitted(interactions, 9, SETTINGS)
+    (_, once), (_, twice) = longer.parts(tf.constant([[3, 1, 4]])), longer.parts(tf.constant([[3, 1, 4, 1]]))
+    np.testing.assert_allclose(twice, once, rtol=1e-5, atol=1e-6)  # equal items count once
+    np.testing.assert_allclose(once[0], weights[[3, 1, 4]].sum(axis=0), rtol=1e-5, atol=1e-6)
     copy = BaselineScores.from_config(layer.get_config())
     copy.set_weights(layer.get_weights())
     np.testing.assert_array_equal(copy(tf.constant(items)), layer(tf.constant(items)))
@@ -76,14 +82,16 @@ def test_ease_of_frequent_items_is_that_of_their_columns():
 def draws(weights, length=50, count=1500, num_items=30, seed=0):
     """Users, scores of a network, and a next item of each user drawn by the weighted sum with those of baselines.
 
-    EASE sees the latest `length` items of a user.
+    EASE sees the latest `length` items of a user, who has each item twice in succession.
     """
     random = np.random.default_rng(seed)
     start = random.integers(num_items, size=[count, 1])
-    train = in_time((start + np.cumsum(random.integers(1, 4, size=[count, 6]), axis=1)) % num_items, num_items)
+    items = (start + np.cumsum(random.integers(1, 4, size=[count, 6]), axis=1)) % num_items
+    events = {"user": np.repeat(np.arange(count), 12), "item": np.repeat(items, 2), "time": np.arange(12 * count)}
+    train = recommendation.from_dataframe(pd.DataFrame(events), user="user", item="item", time="time")
     scores = random.normal(size=[count, num_items]).astype(np.float32)
     chain = recommendation.MarkovChain().fit(train).predict(np.arange(count))
-    recent = in_time(train.latest(np.arange(count), min(length, 6))[0], num_items).matrix
+    recent = in_time(train.latest(np.arange(count), min(length, 12))[0], num_items).matrix
     ease = recent @ recommendation.EASE(strength=100.0).fit(train).neighbors(num_items).toarray()
     total = weights[0] * scores + weights[1] * np.log(chain) + weights[2] * ease
     total[train.matrix.toarray() > 0] = -np.inf
@@ -91,9 +99,7 @@ def draws(weights, length=50, count=1500, num_items=30, seed=0):
     return train, scores, in_time(following[:, np.newaxis], num_items)
 
 
-@pytest.mark.parametrize(
-    ("weights", "length"), [((1.0, 0.6, 4.0), 50), ((0.5, 1.0, 0.0), 50), ((2.0, 0.0, 8.0), 50), ((0.5, 0.3, 8.0), 1)]
-)
+@pytest.mark.parametrize(("weights", "length"), [((0.5, 1.0, 0.0), 50), ((2.0, 0.6, 16.0), 50), ((0.5, 0.3, 8.0), 2)])
 def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights, length):
     train, scores, validation = draws(weights, length)
     start = {**baseline_scores.DEFAULTS, "weights_of": [0.5, 8.0]}
@@ -117,12 +123,9 @@ def test_a_network_without_use_has_no_say():
     assert value.means["recip_rank"].mean > 0.99 * best.means["recip_rank"].mean
 
 
-def test_without_held_out_items_the_settings_stay():
-    everything = in_time(np.random.default_rng(0).permuted(np.tile(np.arange(9), [20, 1]), axis=1)[:, :6], 9)
-    options = {"history_items": "sequence", "dim": 8, "softmax_epochs": 1, "verbose": False}
-    plain = recommendation.Recommender(**options, validation_fraction=0.0).fit(everything)
-    assert plain.model_.baselines.settings == baseline_scores.DEFAULTS
-    learned = recommendation.Recommender(**options).fit(everything)
-    assert learned.model_.baselines.settings != baseline_scores.DEFAULTS
-    with_more = recommendation.Recommender(**options, validation_fraction=0.0).fit(everything, init_model=learned)
-    assert with_more.model_.baselines.settings == learned.model_.baselines.settings
+def test_without_held_out_items_the_settings_are_those_of_the_model_before():
+    options = recommendation.Recommender(history_items="sequence").get_params()
+    training, before = stages.RecommenderTraining(options, []), types.SimpleNamespace(settings=SETTINGS)
+    start = types.SimpleNamespace(baselines=before), None, None
+    assert training.baseline_settings(None, None, None, None) == baseline_scores.DEFAULTS
+    assert training.baseline_settings(None, None, None, start) == SETTINGS

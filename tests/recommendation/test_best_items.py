@@ -10,7 +10,6 @@ from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
 
 LOSSES = {
     "smoothi_ndcg": losses.get("smoothi_ndcg", alpha=3.0, delta=0.01, topn=5, reduction="none"),
-    "list_net": losses.ListNetLoss(reduction="none"),
     "lambda_loss": losses.get("lambda_loss", reduction="none"),
 }
 
@@ -25,10 +24,9 @@ def a_batch(items=60):
     return labels, scores
 
 
-@quick_or_slow(LOSSES, quick=["smoothi_ndcg"])
-def test_all_items_as_candidates_give_the_loss_itself(name):
-    expected = value_and_gradient(LOSSES[name], *a_batch())
-    found = value_and_gradient(BestItemsLoss(LOSSES[name], 60), *a_batch())
+def test_all_items_as_candidates_give_the_loss_itself():
+    expected = value_and_gradient(LOSSES["smoothi_ndcg"], *a_batch())
+    found = value_and_gradient(BestItemsLoss(LOSSES["smoothi_ndcg"], 60), *a_batch())
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-6)
 

@@ -12,17 +12,14 @@ from tests.helpers.modes import quick_or_slow
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
 
-SMALL = {"dim": 4, "validation_fraction": 0.3, "softmax_epochs": 12, "softmax_batch_size": 4}
-SMALL |= {"loss": None, "verbose": False, "refit": False}
-LARGER = {**SMALL, "dim": 16, "softmax_epochs": 20}
+OPTIONS = {"dim": 16, "validation_fraction": 0.3, "softmax_epochs": 20, "softmax_batch_size": 4}
+OPTIONS |= {"loss": None, "verbose": False, "refit": False}
 NOISE = np.random.RandomState(0).normal(0.0, 0.05, [28, 4])  # no two items have equal scores
 # The last four items are only in the table.
 OF_GROUPS = np.append(GROUPS[1], np.arange(4))
 KINDS = {
     "numbers": lambda: {f"x{place}": (np.eye(4)[OF_GROUPS] + NOISE)[:, place] for place in range(4)},
-    "category": lambda: {"genre": [f"g{group}" for group in OF_GROUPS], "noise": NOISE[:, 0]},
     "text": lambda: {"title": [f"A film of genre{group}" for group in OF_GROUPS], "noise": NOISE[:, 0]},
-    "vector": lambda: {"embedding": list(np.eye(4)[OF_GROUPS] + NOISE)},
 }
 
 
@@ -44,7 +41,7 @@ def cold():
 def fitted(cold):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # such as Keras's of `shuffle`
-        return recommendation.Recommender(**LARGER).fit(cold, items=table())
+        return recommendation.Recommender(**OPTIONS).fit(cold, items=table())
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -80,10 +77,10 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
 def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
     with_table = fitted
     if options:
-        with_table = recommendation.Recommender(**LARGER, **options).fit(cold, items=table())
+        with_table = recommendation.Recommender(**OPTIONS, **options).fit(cold, items=table())
     ids = with_table.interactions_.item_ids
     # The same items, so that the initial factors are the same.
-    without = recommendation.Recommender(**LARGER, **options).fit(cold.renumbered(cold.user_ids, ids))
+    without = recommendation.Recommender(**OPTIONS, **options).fit(cold.renumbered(cold.user_ids, ids))
     known = with_table.interactions_.users_per_item > 0
     scores = [recommender.predict(np.arange(24)) for recommender in (with_table, without)]
     np.testing.assert_array_equal(scores[0][:, known], scores[1][:, known])
@@ -101,9 +98,8 @@ def of_cold_items(recommender):
 @quick_or_slow(KINDS, quick=["numbers"])
 def test_items_without_users_are_found_by_their_features(fitted, cold, name):
     recommender = fitted
-    if name != "numbers":
-        columns = {"title": "text"} if name == "text" else None
-        recommender = recommendation.Recommender(**LARGER, kinds=columns)
+    if name == "text":
+        recommender = recommendation.Recommender(**OPTIONS, kinds={"title": "text"})
         recommender.fit(cold, items=pa.Table.from_pandas(table(name)))
     assert of_cold_items(recommender) > 0.6
     top = recommender.recommend(cold.user_ids, topn=2)
@@ -112,12 +108,13 @@ def test_items_without_users_are_found_by_their_features(fitted, cold, name):
     assert (recommender.interactions_.users_per_item == 0)[found].mean() > 0.5  # most of the group that is left
 
 
+@pytest.mark.slow
 def test_sequences_find_items_without_users(cold, tmp_path):
     """Those of the training, of the table, and of a later table."""
     ordered = recommendation.Interactions(
         cold.matrix, item_ids=cold.item_ids, times=np.random.default_rng(0).random(cold.num_interactions)
     )
-    recommender = recommendation.Recommender(**{**LARGER, "dropout": 0.1}, history_items="sequence")
+    recommender = recommendation.Recommender(**{**OPTIONS, "dropout": 0.1}, history_items="sequence")
     recommender.fit(ordered, items=table()[lambda rows: rows["item"] != "item 27"])
     new = recommendation.Interactions([[1, 1]], user_ids=[99], item_ids=["item 9", "item 6"], times=[1.0, 2.0])
     for when in ("fit", "update"):
@@ -137,7 +134,7 @@ def test_sequences_find_items_without_users(cold, tmp_path):
 def test_users_without_items_get_items_by_their_features():
     matrix, is_new = likes().copy(), np.arange(24) % 6 >= 4
     matrix[is_new] = False
-    options = {**LARGER, "loss": "list_net", "epochs": 2, "learning_rate": 0.01}
+    options = {**OPTIONS, "loss": "list_net", "epochs": 2, "learning_rate": 0.01}
     recommender = recommendation.Recommender(**options)
     recommender.fit(recommendation.Interactions(matrix), users=table(name="user", prefix=""))
     top = recommender.recommend(np.flatnonzero(is_new), topn=3).items
@@ -164,16 +161,13 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
         loaded.update(new)
 
 
-@pytest.mark.parametrize(
-    ("options", "tables", "message"),
-    [
+def test_errors_name_the_argument(cold):
+    for options, tables, message in (
         ({}, {"items": [1]}, "^`table` must be a table of pandas, Polars"),
         ({}, {"items": table(), "item_id": "movie"}, "^`items` must have the column 'movie' of ids and others, got"),
         ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
         ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
         ({"kinds": {"z": "id"}}, {"items": table()}, "^`kinds` must be one of 'x0'.* got 'z'"),
-    ],
-)
-def test_errors_name_the_argument(cold, options, tables, message):
-    with pytest.raises(ValueError, match=message):
-        recommendation.Recommender(**SMALL, **options).fit(cold, **tables)
+    ):
+        with pytest.raises(ValueError, match=message):
+            recommendation.Recommender(**OPTIONS, **options).fit(cold, **tables)

@@ -13,42 +13,35 @@ from tfr_smooth import models, recommendation
 from tfr_smooth.recommendation import factors
 from tfr_smooth.recommendation import ids as ids_of
 
-# Requests of known ids, and of a user and an item that are not.
-REQUESTS = {
-    "users": lambda users, items, nobody, new: {"users": users},
-    "unknown users": lambda users, items, nobody, new: {"users": [users[0], nobody, users[5]]},
-    "histories": lambda users, items, nobody, new: {"histories": [items[:3], [], [items[20]]]},
-    "unknown items": lambda users, items, nobody, new: {"histories": [[items[20], new], [new], [new, *items[:3]]]},
-    "excluded": lambda users, items, nobody, new: {"users": users[:3], "exclude": [items[3], new, items[5]]},
-    "excluded by user": lambda users, items, nobody, new: {"histories": [[], [items[9]]], "exclude": [[], items[2:9]]},
-    "choice": lambda users, items, nobody, new: {"users": users[:3], "only": [*items[:9], new]},
-    "choice by user": lambda users, items, nobody, new: {
-        "users": users[:3],
-        "exclude": [items[8]],
-        "only": [items[7:10], [], [new]],
-    },
-    "no choice": lambda users, items, nobody, new: {"histories": [items[20:22]], "only": []},
-}
+
+def requests_of(users, items, nobody, new):
+    """Returns requests of known ids, and of a user and an item that are not."""
+    return {
+        "users": {"users": users},
+        "unknown users": {"users": [users[0], nobody, users[5]]},
+        "histories": {"histories": [items[:3], [], [items[20]]]},
+        "unknown items": {"histories": [[items[20], new], [new], [new, *items[:3]]]},
+        "excluded": {"users": users[:3], "exclude": [items[3], new, items[5]]},
+        "excluded by user": {"histories": [[], [items[9]]], "exclude": [[], items[2:9]]},
+        "choice": {"users": users[:3], "only": [*items[:9], new]},
+        "choice by user": {"users": users[:3], "exclude": [items[8]], "only": [items[7:10], [], [new]]},
+        "no choice": {"histories": [items[20:22]], "only": []},
+    }
+
+
 SMALL = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
-IDS = {
-    "strings": ([f"user {user}" for user in range(24)], [f"item {item}" for item in range(24)], ""),
-    "integers": (list(range(100, 124)), list(range(300, 324)), -1),
-}
-IDS |= dict.fromkeys(["sequences", "sequences without baselines"], IDS["integers"])
-SLOW = ["sequences", "sequences without baselines", "integers"]
 
 
-@pytest.fixture(scope="module", params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.fixture(scope="module", params=["vectors", pytest.param("sequences", marks=pytest.mark.slow)])
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures and the folder of its export."""
-    users, items, no_item = IDS[request.param]
-    recommender = recommendation.Recommender(**SMALL)
-    data = recommendation.Interactions(likes(), users, items)
-    if request.param.startswith("sequences"):
-        options = {"history_items": "sequence", "history_length": 5}
-        recommender.set_params(**options, baselines="without" not in request.param)
-        data = likes_in_time(user_ids=users, item_ids=items)
-    recommender.fit(data)
+    if request.param == "vectors":
+        users, items, no_item = [f"user {user}" for user in range(24)], [f"item {item}" for item in range(24)], ""
+        recommender = recommendation.Recommender(**SMALL).fit(recommendation.Interactions(likes(), users, items))
+    else:
+        users, items, no_item = list(range(100, 124)), list(range(300, 324)), -1
+        recommender = recommendation.Recommender(**SMALL, history_items="sequence", history_length=5)
+        recommender.fit(likes_in_time(user_ids=users, item_ids=items))
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
     assert folder.name == "1"
     return recommender, users, items, no_item, tf.saved_model.load(str(folder)).signatures, folder
@@ -77,20 +70,20 @@ def served(signatures, no_item, **request):
     return signatures[prefix + ("users" if "users" in request else "histories")](**inputs)
 
 
-@pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.keras_2
-def test_exports_answer_as_recommend_does(exported, name):
+def test_exports_answer_as_recommend_does(exported):
     recommender, users, items, no_item, signatures, _ = exported
-    request = REQUESTS[name](users, items, *(("nobody", "new") if no_item == "" else (7, 999)))
-    found, expected = served(signatures, no_item, **request), recommender.recommend(**request, topn=22)
-    np.testing.assert_array_equal(ids(found["items"]), expected.items)
-    is_item = expected.items != no_item
-    assert not is_item.all() and is_item.any() == (name != "no choice")
-    np.testing.assert_allclose(found["scores"].numpy()[is_item], expected.scores[is_item], rtol=1e-5, atol=1e-5)
-    assert (found["scores"].numpy()[~is_item] == models.PADDING_SCORE).all()
-    assert np.isneginf(expected.scores[~is_item]).all()
-    vectors = recommender.user_vectors(request.get("users"), histories=request.get("histories"))
-    np.testing.assert_allclose(found["vectors"], vectors, rtol=1e-5, atol=1e-5)
+    unknown = ("nobody", "new") if no_item == "" else (7, 999)
+    for name, request in requests_of(users, items, *unknown).items():
+        found, expected = served(signatures, no_item, **request), recommender.recommend(**request, topn=22)
+        np.testing.assert_array_equal(ids(found["items"]), expected.items, err_msg=name)
+        is_item = expected.items != no_item
+        assert not is_item.all() and is_item.any() == (name != "no choice")
+        np.testing.assert_allclose(found["scores"].numpy()[is_item], expected.scores[is_item], rtol=1e-5, atol=1e-5)
+        assert (found["scores"].numpy()[~is_item] == models.PADDING_SCORE).all()
+        assert np.isneginf(expected.scores[~is_item]).all()
+        vectors = recommender.user_vectors(request.get("users"), histories=request.get("histories"))
+        np.testing.assert_allclose(found["vectors"], vectors, rtol=1e-5, atol=1e-5)
 
 
 def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
@@ -110,6 +103,7 @@ def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("exported", ["sequences"], indirect=True)
 def test_inputs_of_wrong_shapes_are_errors_and_do_not_end_the_process(exported):
     *_, folder = exported
     assert helpers.check_run("tests/serving/wrong_shapes.py", folder).splitlines()[-1] == "[]"
@@ -148,8 +142,7 @@ def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_p
     assert card["special_values"]["id after the last item"] == no_item
 
 
-@pytest.mark.parametrize("item_bias", [False, True])
-@pytest.mark.parametrize("similarity", recommendation.factors.SIMILARITIES)
+@pytest.mark.parametrize(("similarity", "item_bias"), [("cosine", False), ("dot", True)])
 def test_history_vectors_have_the_greatest_likelihood(similarity, item_bias):
     options = {"dim": 3, "similarity": similarity, "temperature": 0.5, "item_bias": item_bias, "seed": 3}
     model = recommendation.CatalogFactors(num_users=9, num_items=30, **options)
@@ -181,6 +174,7 @@ def test_history_vectors_have_the_greatest_likelihood(similarity, item_bias):
     np.testing.assert_allclose(nothing, found[1:], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_further_requests_prepare_nothing_for_all_users_items_or_ids(monkeypatch):
     recommender = recommendation.Recommender(**SMALL).fit(recommendation.Interactions(likes()))
     ask = [{"histories": [[3, 4]], "exclude": [7]}, {"users": [5, 99]}]

@@ -1,15 +1,13 @@
 """Interactions, splits of each user's items, and batches of users."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
 from scipy import sparse
 
+from tests.recommendation.groups import refused
 from tfr_smooth import recommendation
-from tfr_smooth.recommendation.interactions import from_events
 
 
 def random_interactions(seed=0, users=30, items=20, density=0.3):
@@ -24,13 +22,13 @@ def random_interactions(seed=0, users=30, items=20, density=0.3):
 # The matrix and the ids.
 
 
-@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
-def test_any_matrix_becomes_ones(form):
-    found = recommendation.Interactions(form([[0, 2.5, 0], [-1, 0, 3]]))
-    assert found.matrix.format == "csr" and found.matrix.dtype == np.float32
-    assert found.matrix.toarray().tolist() == [[0, 1, 0], [1, 0, 1]]
-    assert found.items_per_user.tolist() == [1, 2] and found.users_per_item.tolist() == [1, 1, 1]
-    assert found.user_ids.tolist() == [0, 1] and found.item_ids.tolist() == [0, 1, 2]
+def test_any_matrix_becomes_ones():
+    for form in (np.array, sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
+        found = recommendation.Interactions(form([[0, 2.5, 0], [-1, 0, 3]]))
+        assert found.matrix.format == "csr" and found.matrix.dtype == np.float32
+        assert found.matrix.toarray().tolist() == [[0, 1, 0], [1, 0, 1]]
+        assert found.items_per_user.tolist() == [1, 2] and found.users_per_item.tolist() == [1, 1, 1]
+        assert found.user_ids.tolist() == [0, 1] and found.item_ids.tolist() == [0, 1, 2]
 
 
 def test_repeated_and_unsorted_entries_are_one_interaction_and_the_given_matrix_is_unchanged():
@@ -56,27 +54,17 @@ def test_dense_and_padded_items_of_users():
 def test_ids_are_found_in_any_order():
     found = recommendation.Interactions(np.eye(3), user_ids=["b", "a", "c"], item_ids=np.array([7, 5, 6]))
     assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
-    with pytest.raises(ValueError, match="`users` must be known ids, got 'd'."):
-        found.user_indices(["a", "d"])
+    refused("`users` must be known ids, got 'd'.", found.user_indices, ["a", "d"])
     assert found.item_indices(["5", 6.0]).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        ([[1.0, np.nan]], "`matrix` must have finite numbers, got nan."),
-        (np.ma.masked_less([[1.0, 0.0]], 0.5), "`matrix` must have no mask: pass `matrix.filled(0)`."),
-        (np.array([1.0, 0.0, 1.0]), "`matrix` must have the shape [users, items], got (3,)"),
-    ],
-)
-def test_matrices_of_another_form_are_refused(matrix, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        recommendation.Interactions(matrix)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
+def test_bad_matrices_ids_times_and_weights_are_refused():
+    make = recommendation.Interactions
+    refused("`matrix` must have finite numbers, got nan.", make, [[1.0, np.nan]])
+    masked = np.ma.masked_less([[1.0, 0.0]], 0.5)
+    refused("`matrix` must have no mask: pass `matrix.filled(0)`.", make, masked)
+    refused("`matrix` must have the shape [users, items], got (3,)", make, np.array([1.0, 0.0, 1.0]))
+    for options, message in (
         ({"weights": [1.0, 0.0, 2.0]}, "`weights` must be 3 finite numbers > 0, one per interaction, got 0 at place 1"),
         ({"user_ids": ["a"]}, "`user_ids` must have one id for each of 2, got 1."),
         ({"item_ids": [1, 2, 1]}, "`item_ids` must be unique, got 1 twice."),
@@ -84,33 +72,23 @@ def test_matrices_of_another_form_are_refused(matrix, message):
         ({"times": [1.0, 2.0, np.nan]}, "`times` must be 3 finite numbers, one per interaction, got nan at place 2"),
         ({"item_ids": [1, -1, 2]}, "`item_ids` must not contain -1, which pads lists of items: give this item another"),
         ({"item_ids": ["a", "", "b"]}, "`item_ids` must not contain '', which pads lists of items"),
-    ],
-)
-def test_bad_ids_times_and_weights_are_refused(options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        recommendation.Interactions([[1, 0, 1], [0, 0, 1]], **options)
-
-
-@pytest.mark.parametrize("name", ["times", "weights"])
-def test_times_and_weights_need_a_matrix_in_their_order(name):
+    ):
+        refused(message, make, [[1, 0, 1], [0, 0, 1]], **options)
     matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
-    with pytest.raises(ValueError, match="`matrix` must be in CSR format with ascending indices and no zeros"):
-        recommendation.Interactions(matrix, **{name: [1.0, 2.0]})
+    for name in ("times", "weights"):
+        expected = "`matrix` must be in CSR format with ascending indices and no zeros"
+        refused(expected, make, matrix, **{name: [1.0, 2.0]})
 
 
-@pytest.mark.parametrize(
-    "users, message",
-    [
+def test_bad_users_are_refused():
+    for users, message in (
         ([30], "`users` must be indices below 30, got 30."),
         ([0, -1], "`users` must be indices below 30, got -1."),
         ([0.0], "`users` must be indices of users, [batch], got float64 of shape (1,)."),
         (3, "`users` must be indices of users, [batch], got int64 of shape ()."),
-    ],
-)
-def test_bad_users_are_refused(users, message):
-    for function in (random_interactions().dense, random_interactions().padded):
-        with pytest.raises(ValueError, match=re.escape(message)):
-            function(users)
+    ):
+        refused(message, random_interactions().dense, users)
+        refused(message, random_interactions().padded, users)
 
 
 # Weights and times.
@@ -148,13 +126,6 @@ def read_events(table, names, **options):
     return found.renumbered(options.get("users", range(8)), options.get("items", range(10)))
 
 
-def in_order(items, times=None):
-    """Returns the interactions of a user with items in this order."""
-    table = {"users": np.zeros(len(items), int), "items": np.array(items)}
-    table |= {} if times is None else {"times": np.array(times)}
-    return from_events(table, [0], np.arange(max(items) + 1), ordered=True)
-
-
 def test_sequences_have_all_events_in_order():
     table = event_log()
     found = read_events(table, ["time", "weight"])
@@ -169,40 +140,28 @@ def test_sequences_have_all_events_in_order():
         assert latest_weights[user].tolist() == rows["weight"].tolist()[-5:]
 
 
-def pairs_kept(read, table):
+def changed(read, table):
+    """Yields the interactions of a table after each change, and those of the changed table."""
     whole = read(table)
-    return {"even items": (whole.keeping(whole.matrix.indices % 2 == 0), read(table[table["item"] % 2 == 0]))}
-
-
-def united(read, table):
-    return {"both": (read(table[:100]).union(read(table[100:])), read(table))}
-
-
-def saved(read, table):
-    return {"saved": (recommendation.Interactions.from_arrays(read(table).arrays()), read(table))}
-
-
-def renumbered(read, table):
+    yield whole.keeping(whole.matrix.indices % 2 == 0), read(table[table["item"] % 2 == 0])
+    yield read(table[:100]).union(read(table[100:])), whole
+    yield recommendation.Interactions.from_arrays(whole.arrays()), whole
     ids = {"users": [9, *range(7, -1, -1)], "items": [3, 12, 5, 4, 1, 2, 0, 9, 8, 7, 6]}
-    return {"renumbered": (read(table).renumbered(*map(np.array, ids.values())), read(table, **ids))}
-
-
-def held_out(read, table):
-    train, test = recommendation.hold_out(read(table), items=2, by="time")
+    yield whole.renumbered(*map(np.array, ids.values())), read(table, **ids)
     ordered = table.sort_values("time", kind="stable").reset_index(drop=True)
     last = ordered.reset_index().groupby(["user", "item"])["index"].transform("max")
     is_test = last.groupby(ordered["user"]).rank(method="dense", ascending=False) <= 2
-    return {"train": (train, read(ordered[~is_test])), "test": (test, read(ordered[is_test]))}
+    train, test = recommendation.hold_out(whole, items=2, by="time")
+    yield from ((train, read(ordered[~is_test])), (test, read(ordered[is_test])))
 
 
 @pytest.mark.parametrize("names", [["time"], ["time", "weight"]])
-@pytest.mark.parametrize("change", [pairs_kept, united, saved, renumbered, held_out])
-def test_events_are_those_of_the_rows_after(change, names):
-    for part, (found, expected) in change(lambda rows, **ids: read_events(rows, names, **ids), event_log()).items():
+def test_events_are_those_of_the_rows_after(names):
+    for found, expected in changed(lambda rows, **ids: read_events(rows, names, **ids), event_log()):
         arrays, others = found.arrays(), expected.arrays()
-        assert arrays.keys() == others.keys() and arrays["ordered"] and "times" in arrays, part
+        assert arrays.keys() == others.keys() and arrays["ordered"] and "times" in arrays
         for name in arrays:
-            np.testing.assert_array_equal(arrays[name], others[name], err_msg=f"{part}: {name}")
+            np.testing.assert_array_equal(arrays[name], others[name], err_msg=name)
 
 
 def test_long_and_special_ids_are_saved_as_they_are():
@@ -220,15 +179,15 @@ def test_long_and_special_ids_are_saved_as_they_are():
 
 
 @pytest.mark.parametrize("by", ["random", "time"])
-@pytest.mark.parametrize("items", [0.1, 0.5, 1, 3, 100])
-def test_a_split_divides_the_items_of_each_user_and_leaves_one(items, by):
+def test_a_split_divides_the_items_of_each_user_and_leaves_one(by):
     whole = random_interactions()
-    train, held = recommendation.hold_out(whole, items=items, by=by)
-    np.testing.assert_array_equal((train.matrix + held.matrix).toarray(), whole.matrix.toarray())
-    counts = whole.items_per_user
-    expected = np.floor(items * counts + 0.5) if items < 1 else np.full(len(counts), items)
-    np.testing.assert_array_equal(held.items_per_user, np.minimum(expected, np.maximum(counts - 1, 0)))
-    assert held.user_ids is train.user_ids or held.user_ids.tolist() == whole.user_ids.tolist()
+    for items in (0.1, 0.5, 1, 3, 100):
+        train, held = recommendation.hold_out(whole, items=items, by=by)
+        np.testing.assert_array_equal((train.matrix + held.matrix).toarray(), whole.matrix.toarray())
+        counts = whole.items_per_user
+        expected = np.floor(items * counts + 0.5) if items < 1 else np.full(len(counts), items)
+        np.testing.assert_array_equal(held.items_per_user, np.minimum(expected, np.maximum(counts - 1, 0)))
+        assert held.user_ids.tolist() == train.user_ids.tolist() == whole.user_ids.tolist()
 
 
 def test_a_split_by_time_holds_out_the_latest_items():
@@ -249,18 +208,19 @@ def test_a_random_split_depends_only_on_the_seed():
     assert (first.matrix != other.matrix).nnz > 0
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"items": 0}, "`items` must be an integer >= 1, got 0."),
-        ({"items": 1.0}, "`items` must be a number in (0, 1), got 1.0."),
-        ({"by": "user"}, "`by` must be one of 'random', 'time', got 'user'."),
-        ({"by": "time"}, '`interactions` must have an order for `by="time"`, got none: read it with'),
-    ],
-)
-def test_bad_splits_are_refused(options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        recommendation.hold_out(recommendation.Interactions(np.eye(3)), **options)
+def test_bad_splits_and_options_of_batches_are_refused():
+    whole, split = recommendation.Interactions(np.eye(3)), recommendation.hold_out
+    refused("`items` must be an integer >= 1, got 0.", split, whole, items=0)
+    refused("`items` must be a number in (0, 1), got 1.0.", split, whole, items=1.0)
+    refused("`by` must be one of 'random', 'time', got 'user'.", split, whole, by="user")
+    refused('`interactions` must have an order for `by="time"`, got none: read it with', split, whole, by="time")
+    batches = recommendation.user_batches
+    refused("`batch_size` must be an integer >= 1, got 0.", batches, whole, batch_size=0)
+    refused("`seed` must be an integer >= 0, got None.", batches, whole, batch_size=2, seed=None)
+    empty = recommendation.Interactions(np.zeros([2, 2]))
+    refused("`interactions` must have a user with items, got none.", batches, empty, batch_size=1)
+    of_candidates = {"negatives": 0, "batch_size": 2}
+    refused("`negatives` must be an integer >= 1, got 0.", recommendation.candidate_batches, whole, **of_candidates)
 
 
 # Batches.
@@ -282,29 +242,12 @@ def test_batches_have_each_user_with_items_once_per_epoch():
     assert epochs(whole, batch_size=8, seed=2) != shuffled[:4]
 
 
-@pytest.mark.parametrize("jit", [False, True])
-def test_dense_labels_of_batches_are_the_rows_of_the_matrix(jit):
+def test_dense_labels_of_batches_are_the_rows_of_the_matrix():
     whole = random_interactions()
-    labels = tf.function(lambda items: recommendation.dense_labels(items, num_items=20), jit_compile=jit)
+    labels = tf.function(lambda items: recommendation.dense_labels(items, num_items=20), jit_compile=True)
     for users, items, _ in recommendation.user_batches(whole, batch_size=16):
         np.testing.assert_array_equal(labels(items), whole.matrix.toarray()[users.numpy()])
         assert labels(items).dtype == tf.float32
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"batch_size": 0}, "`batch_size` must be an integer >= 1, got 0."),
-        ({"batch_size": 2, "seed": None}, "`seed` must be an integer >= 0, got None."),
-    ],
-)
-def test_bad_options_of_batches_are_refused(options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        recommendation.user_batches(random_interactions(), **options)
-    with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
-        recommendation.user_batches(recommendation.Interactions(np.zeros([2, 2])), batch_size=1)
-    with pytest.raises(ValueError, match="`negatives` must be an integer >= 1, got 0."):
-        recommendation.candidate_batches(random_interactions(), negatives=0, batch_size=2)
 
 
 # Batches with sampled items.

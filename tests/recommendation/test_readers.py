@@ -1,12 +1,12 @@
 """Readers of interactions: shared numbers of users and items, merged pairs, and errors with their line."""
 
 import gzip
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.recommendation.groups import refused
 from tfr_smooth import recommendation
 
 
@@ -61,30 +61,21 @@ def test_duplicate_pairs_are_merged_and_counted(tmp_path):
 def test_a_pair_in_two_parts_is_refused(tmp_path):
     train, test = write(tmp_path, "train", "a 1 2 3\n"), write(tmp_path, "test", "b 1\na 4 2 3\n")
     message = f"{test}: user 'a' and item 2 are also in {train} (2 pairs in both)"
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        recommendation.read_interactions(train, test)
+    refused(message, recommendation.read_interactions, train, test)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "7\n8\n"])
-def test_a_file_without_pairs_is_refused(text, tmp_path):
-    path = write(tmp_path, "empty", text)
-    with pytest.raises(ValueError, match="^" + re.escape(f"{path}: no pairs of a user and an item") + "$"):
-        recommendation.read_interactions(path)
-    with pytest.raises(ValueError, match="empty: no pairs"):
-        recommendation.read_interactions(write(tmp_path, "train", "1 2\n"), path)
-
-
-def test_missing_damaged_and_binary_files_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="`files` must match files, got '.*none'"):
-        recommendation.read_interactions(tmp_path / "none")
-    with pytest.raises(ValueError, match="`files` must contain at least one file, got none"):
-        recommendation.read_interactions()
+def test_missing_empty_damaged_and_binary_files_are_refused(tmp_path):
+    read, other = recommendation.read_interactions, write(tmp_path, "train", "1 2\n")
+    for text in ("", "\n\n", "7\n8\n"):
+        path = write(tmp_path, "empty", text)
+        refused(f"{path}: no pairs of a user and an item", read, path)
+        refused(f"{path}: no pairs of a user and an item", read, other, path)
+    refused(f"`files` must match files, got '{tmp_path / 'none'}'", read, tmp_path / "none")
+    refused("`files` must contain at least one file, got none", read)
     damaged = tmp_path / "lists.gz"
     damaged.write_bytes(gzip.compress(b"0 1\n" * 100)[:-9])
-    with pytest.raises(ValueError, match=r"lists\.gz:\d+: truncated or damaged gzip data"):
-        recommendation.read_interactions(damaged)
-    with pytest.raises(ValueError, match=r"bytes:2: 'utf-8' codec can't decode byte 0xff"):
-        recommendation.read_interactions(write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
+    refused(": truncated or damaged gzip data", read, damaged)
+    refused("bytes:2: 'utf-8' codec can't decode byte 0xff", read, write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
 
 
 def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
@@ -96,26 +87,18 @@ def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
     assert pairs(held) == {(0, 3)} and train.item_ids[train.sequences()[0]].tolist() == [1, 2, 2]
 
 
-@pytest.mark.parametrize(
-    "text, form",
-    [
+def test_files_of_ratings_are_refused_and_lists_of_equal_lengths_are_read(tmp_path):
+    for text, form in (
         ("1 10 5\n1 11 3\n2 10 4\n", "user item rating"),
         ("\n1\t10\t0.5\n1\t11\t0.5\n", "user item rating"),
         ("1 10 5 881250949\n1 11 3 891717742\n", "user item rating timestamp"),
-    ],
-)
-def test_files_of_ratings_are_refused(text, form, tmp_path):
-    path = write(tmp_path, "u.data", text)
-    message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or put"
-    with pytest.raises(ValueError, match="^" + re.escape(message)):
-        recommendation.read_interactions(path)
-
-
-@pytest.mark.parametrize("text", ["1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 10 11 12 13\n1 2 3 4 5\n", "1 2 3\n1 4\n"])
-def test_lists_of_equal_lengths_are_read(text, tmp_path):
-    assert recommendation.read_interactions(write(tmp_path, "lists", text)).num_interactions == len(
-        text.split()
-    ) - text.count("\n")
+    ):
+        path = write(tmp_path, "u.data", text)
+        message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or"
+        refused(message, recommendation.read_interactions, path)
+    for text in ("1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 10 11 12 13\n1 2 3 4 5\n", "1 2 3\n1 4\n"):
+        found = recommendation.read_interactions(write(tmp_path, "lists", text))
+        assert found.num_interactions == len(text.split()) - text.count("\n")
 
 
 # DataFrames.
@@ -129,28 +112,23 @@ def frame(**columns):
 _NANOSECONDS = 1_700_000_000_000_000_000 + np.array([30, 10, 20, 10])
 
 
-@pytest.mark.parametrize(
-    "times, order",
-    [
-        ([5, 5, 5, 5], [0, 1, 2, 3]),
-        ([2.5, 0.5, 1.5, 0.5], [1, 3, 2, 0]),
-        (_NANOSECONDS, [1, 3, 2, 0]),
-        (_NANOSECONDS.astype(np.uint64), [1, 3, 2, 0]),
-        (pd.array(_NANOSECONDS, "Int64"), [1, 3, 2, 0]),
-        (pd.to_datetime(_NANOSECONDS), [1, 3, 2, 0]),
-        (pd.to_datetime(_NANOSECONDS, utc=True), [1, 3, 2, 0]),
-        ([f"9999-12-31 23:59:{second}" for second in (30, 10, 20, 10)], [1, 3, 2, 0]),
-        (np.array(["9999-12-31", "0001-01-01", "9999-01-01", "0001-01-01"], "datetime64[s]"), [1, 3, 2, 0]),
-    ],
-)
-def test_times_are_exact_and_equal_ones_in_the_order_of_the_rows(times, order):
-    items = [3, 1, 0, 2]
-    table = pd.DataFrame({"who": 1, "what": items, "when": times})
-    found = recommendation.from_dataframe(table, user="who", item="what", time="when")
-    expected = [items[row] for row in order]
-    assert found.sequences()[0].tolist() == expected
-    assert recommendation.hold_out(found, items=1, by="time")[1].matrix.indices.tolist() == expected[-1:]
-    assert found.times.dtype == np.float64
+def test_times_are_exact_and_equal_ones_in_the_order_of_the_rows():
+    for times, expected in (
+        ([5, 5, 5, 5], [3, 1, 0, 2]),
+        ([2.5, 0.5, 1.5, 0.5], [1, 2, 0, 3]),
+        (_NANOSECONDS, [1, 2, 0, 3]),
+        (_NANOSECONDS.astype(np.uint64), [1, 2, 0, 3]),
+        (pd.array(_NANOSECONDS, "Int64"), [1, 2, 0, 3]),
+        (pd.to_datetime(_NANOSECONDS), [1, 2, 0, 3]),
+        (pd.to_datetime(_NANOSECONDS, utc=True), [1, 2, 0, 3]),
+        ([f"9999-12-31 23:59:{second}" for second in (30, 10, 20, 10)], [1, 2, 0, 3]),
+        (np.array(["9999-12-31", "0001-01-01", "9999-01-01", "0001-01-01"], "datetime64[s]"), [1, 2, 0, 3]),
+    ):
+        table = pd.DataFrame({"who": 1, "what": [3, 1, 0, 2], "when": times})
+        found = recommendation.from_dataframe(table, user="who", item="what", time="when")
+        assert found.sequences()[0].tolist() == expected
+        assert recommendation.hold_out(found, items=1, by="time")[1].matrix.indices.tolist() == expected[-1:]
+        assert found.times.dtype == np.float64
 
 
 def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
@@ -165,9 +143,8 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
     assert found.times.tolist() == [0.0, 1.5, 86400.0]
 
 
-@pytest.mark.parametrize(
-    "columns, options, message",
-    [
+def test_bad_frames_are_refused_with_their_row():
+    for columns, options, message in (
         ({"what": [7, None, 8]}, {}, "frame: column 'what' must be known values, got None in row 1."),
         ({"what": [7, 8, 8.5]}, {}, "frame: column 'what' must be integers or text, got 8.5 in row 2."),
         ({"what": [True, False, True]}, {}, "frame: column 'what' must be integers or text, got True in row 0."),
@@ -188,15 +165,15 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
         ),
         ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame: column 'when' must be finite numbers, got inf in row 2."),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
-    ],
-)
-def test_bad_frames_are_refused_with_their_row(columns, options, message):
-    with pytest.raises(ValueError, match="^" + re.escape(message)):
-        recommendation.from_dataframe(frame(**columns), user="who", item="what", **options)
+    ):
+        refused(message, recommendation.from_dataframe, frame(**columns), user="who", item="what", **options)
 
 
 def test_a_pair_in_two_frames_is_refused():
-    with pytest.raises(ValueError, match="^frame 1: user 'ann' and item 9 are also in frame 0 "):
-        recommendation.from_dataframe(frame(), frame(what=[8, 8, 9]), user="who", item="what")
-    with pytest.raises(ValueError, match="`frames` must contain at least one table, got none"):
-        recommendation.from_dataframe(user="who", item="what")
+    read, frames, names = (
+        recommendation.from_dataframe,
+        (frame(), frame(what=[8, 8, 9])),
+        {"user": "who", "item": "what"},
+    )
+    refused("frame 1: user 'ann' and item 9 are also in frame 0 ", read, *frames, **names)
+    refused("`frames` must contain at least one table, got none", read, **names)

@@ -1,4 +1,4 @@
-"""An export shared by all tests of this folder, request protos, and TF Serving's loader as a program."""
+"""Models and exports shared by all tests of this folder, request protos, and TF Serving's loader as a program."""
 
 import pathlib
 import shutil
@@ -12,7 +12,8 @@ from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 
 import tfr_smooth
 from tests.ranker.test_ranker import FRAME, SMALL
-from tfr_smooth import losses, models, serving
+from tests.recommendation.groups import likes
+from tfr_smooth import losses, models, recommendation, serving
 
 
 def example(**values):
@@ -34,16 +35,25 @@ def example_list(documents, **context):
     return ExampleListWithContext(context=example(**context), examples=documents).SerializeToString()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ranker():
     """A ranker of columns of every kind."""
     return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def path(ranker, tmp_path_factory):
     """The directory of a version of its export."""
     return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
+
+
+@pytest.fixture(scope="session")
+def recommender(tmp_path_factory):
+    """A recommender of the users 100 to 123 and the items "i0" to "i23", and the directory of its export."""
+    options = {"dim": 8, "softmax_epochs": 2, "softmax_batch_size": 4, "loss": None, "refit": False}
+    fitted = recommendation.Recommender(**options, verbose=False)
+    fitted.fit(recommendation.Interactions(likes(), [*range(100, 124)], [f"i{number}" for number in range(24)]))
+    return fitted, fitted.export(tmp_path_factory.mktemp("recommender"))
 
 
 @pytest.fixture(scope="session")

@@ -16,11 +16,10 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
     example, example_list = protos
     features, mask = exported.features, exported.mask
     lists = [
-        [example(features=document) for document, real in zip(rows.tolist(), row_mask, strict=True) if real]
-        for rows, row_mask in zip(features, mask, strict=True)
+        [example(features=each) for each in rows[real].tolist()] for rows, real in zip(features, mask, strict=True)
     ]
     serialized = np.array([example_list(documents) for documents in lists], object)
-    answers = run_in_cpp(
+    default, unmasked, ranked, *predicted = run_in_cpp(
         exported.path,
         [
             ("serving_default", {"features": features}),
@@ -30,13 +29,12 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
             ("tensorflow/serving/predict", {"inputs": serialized}),
         ],
     )
-    whole, masked = exported.scores(), exported.scores(mask=mask)
-    close = {"rtol": 1e-6, "atol": 1e-6}
-    np.testing.assert_allclose(answers[0]["scores"], whole, **close)
-    np.testing.assert_allclose(answers[1]["scores"], whole, **close)
-    np.testing.assert_allclose(answers[2]["scores"], masked, **close)
-    np.testing.assert_array_equal(answers[2]["valid"], mask)
-    for answer in answers[3:]:
+    masked, close = exported.scores(mask=mask), {"rtol": 1e-6, "atol": 1e-6}
+    np.testing.assert_allclose(default["scores"], exported.scores(), **close)
+    np.testing.assert_allclose(unmasked["scores"], exported.scores(), **close)
+    np.testing.assert_allclose(ranked["scores"], masked, **close)
+    np.testing.assert_array_equal(ranked["valid"], mask)
+    for answer in predicted:
         np.testing.assert_allclose(answer["outputs"], masked, **close)
         assert (answer["outputs"][~mask] == PADDING).all()
 
@@ -44,31 +42,23 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
 def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
     example, example_list = protos
     short = np.array([example_list([example(features=[1.0, 2.0])])], object)
-    widths = [np.ones([1, 2, width], np.float32) for width in (1, 2, 4, 6)]
-    answers = run_in_cpp(
-        exported.path,
-        [
-            *[(signature, {"features": wrong}) for signature in ("serving_default", "rank") for wrong in widths],
-            ("serving_default", {"features": np.ones([2, 3], np.float32)}),
-            ("serving_default", {"features": np.ones([1, 1, 2, 3], np.float32)}),
-            ("rank", {"features": np.ones([2, 3, 3], np.float32), "mask": np.ones([1, 3], bool)}),
-            ("rank", {"features": np.ones([2, 3, 3], np.float32), "mask": np.ones([2, 2], bool)}),
-            ("rank", {"mask": np.ones([2, 2], bool)}),
-            ("predict", {"inputs": short}),
-            ("predict", {"inputs": np.array([b"\x0a\x02\xff\xff"], object)}),
-            ("predict", {"inputs": np.array([], object)}),
-        ],
-    )
-    expected = [
-        *(["is not compatible with expected shape [?,?,3]"] * 10),
-        *(["the mask must be [batch, list] like the features"] * 2),
-        "features",
-        "Key: features, Index: 0.  Number of float values != expected.  Values size: 2 but output shape: [3]",
-        "Could not parse example input",
-        "must contain at least one value",
+    ones = lambda *shape: np.ones(shape, np.float32)  # noqa: E731
+    shape, mask = "is not compatible with expected shape [?,?,3]", "the mask must be [batch, list] like the features"
+    length = "Key: features, Index: 0.  Number of float values != expected.  Values size: 2 but output shape: [3]"
+    requests = [
+        ("serving_default", {"features": ones(1, 2, 2)}, shape),
+        ("serving_default", {"features": ones(2, 3)}, shape),
+        ("rank", {"features": ones(1, 2, 4)}, shape),
+        ("rank", {"features": ones(1, 1, 2, 3)}, shape),
+        ("rank", {"features": ones(2, 3, 3), "mask": np.ones([1, 3], bool)}, mask),
+        ("rank", {"features": ones(2, 3, 3), "mask": np.ones([2, 2], bool)}, mask),
+        ("rank", {"mask": np.ones([2, 2], bool)}, "features"),
+        ("predict", {"inputs": short}, length),
+        ("predict", {"inputs": np.array([b"\x0a\x02\xff\xff"], object)}, "Could not parse example input"),
+        ("predict", {"inputs": np.array([], object)}, "must contain at least one value"),
     ]
-    assert len(answers) == len(expected)
-    for answer, message in zip(answers, expected, strict=True):
+    answers = run_in_cpp(exported.path, [request[:2] for request in requests])
+    for answer, (*_, message) in zip(answers, requests, strict=True):
         assert isinstance(answer, str) and message in answer, (message, answer)
 
 
@@ -78,10 +68,9 @@ def test_empty_lists_and_invalid_documents_get_special_scores(exported, protos, 
     expected = exported.scores(features[:, [0, 2]])
     features[0, 1, 2] = np.nan
     infinite = [example(features=row) for row in np.where(np.isnan(features), np.inf, features)[0].tolist()]
-    answers = run_in_cpp(
+    empty, masked, of_protos, ranked, predicted = run_in_cpp(
         exported.path,
         [
-            ("serving_default", {"features": np.ones([2, 0, 3], np.float32)}),
             ("rank", {"features": np.ones([2, 0, 3], np.float32)}),
             ("rank", {"features": np.ones([2, 3, 3], np.float32), "mask": np.zeros([2, 3], bool)}),
             ("predict", {"inputs": np.array([example_list([]), b""], object)}),
@@ -89,16 +78,13 @@ def test_empty_lists_and_invalid_documents_get_special_scores(exported, protos, 
             ("predict", {"inputs": np.array([example_list(infinite)], object)}),
         ],
     )
-    assert answers[0]["scores"].shape == (2, 0)
-    assert answers[1]["scores"].shape == (2, 0)
-    assert (answers[2]["scores"] == PADDING).all() and not answers[2]["valid"].any()
-    assert (answers[2]["order"] == -1).all()
-    assert answers[3]["outputs"].tolist() == [[PADDING], [PADDING]]
-    for scores in (answers[4]["scores"], answers[5]["outputs"]):
+    assert empty["scores"].shape == (2, 0)
+    assert (masked["scores"] == PADDING).all() and not masked["valid"].any() and (masked["order"] == -1).all()
+    assert of_protos["outputs"].tolist() == [[PADDING], [PADDING]]
+    for scores in (ranked["scores"], predicted["outputs"]):
         np.testing.assert_allclose(scores[:, [0, 2]], expected, rtol=1e-6, atol=1e-6)
         assert scores[0, 1] == INVALID
-    assert answers[4]["valid"].tolist() == [[True, False, True]]
-    assert answers[4]["order"][0, 2] == 1  # ranked last
+    assert ranked["valid"].tolist() == [[True, False, True]] and ranked["order"][0, 2] == 1  # ranked last
 
 
 def test_the_warm_up_requests_return_scores(exported, run_in_cpp):

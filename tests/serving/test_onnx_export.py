@@ -35,34 +35,33 @@ def onnx_scores(path, inputs):
     return onnxruntime.InferenceSession(path).run(["scores"], inputs)[0]
 
 
-@pytest.mark.parametrize("calibration", [None, pytest.param("isotonic", marks=pytest.mark.slow)])
-def test_scores_of_raw_columns_are_those_of_predict(calibration, tmp_path):
+@pytest.mark.slow
+def test_scores_of_raw_columns_are_those_of_predict(tmp_path):
     options = {"kinds": {"host": "id"}, "matches": [("image", "taste")], "members": 2, "hidden": [8], "epochs": 2}
     ranker = tfr_smooth.Ranker(loss="softmax", verbose=False, **options)
     ranker.fit(table(0), label="label", query="query", query_features=["user"])
     assert ranker.features_.statistics and len(ranker.features_.list_ranks) > 2 and ranker.features_.embeddings
     assert ranker.features_.list_shares == ("brand", "host")
-    if calibration:
-        ranker.calibrate(table(1), method=calibration)
     new = table(2).astype({"new": object})
     new.loc[:40, "brand"], new.loc[20:60, "host"], new.loc[30:70, "day"] = "unseen", "unseen", pd.NaT
     new.loc[30:50:2, "brand"] = "also unseen"
     new.loc[:11, "user"] = "new"
-    path = ranker.export(tmp_path / "ranker.onnx", format="onnx")
     inputs = {}
     for name, values in column_arrays(new, ranker.features_.columns).items():
         values = np.array([text.decode() for text in values]) if values.dtype == object else values
         inputs[name] = values.reshape(QUERIES, LENGTH, *values.shape[1:])
     inputs["user"] = np.char.add(inputs["user"][:, 0], np.where(np.arange(QUERIES) % 2 > 0, ".0", ""))  # as floats
-    close = {"rtol": 1e-3 if calibration else 1e-5, "atol": 1e-6}
-    expected = ranker.predict(new).reshape(QUERIES, LENGTH)
-    np.testing.assert_allclose(onnx_scores(path, {**inputs, "mask": np.array([[True]])}), expected, **close)
-    assert expected.std() > 0.01
-    lengths = np.arange(QUERIES) % LENGTH + 1
-    mask = np.arange(LENGTH) < lengths[:, np.newaxis]
-    shorter = np.full(mask.shape, models.PADDING_SCORE, np.float32)
-    shorter[mask] = ranker.predict(new[mask.reshape(-1)])
-    np.testing.assert_allclose(onnx_scores(path, {**inputs, "mask": mask}), shorter, **close)
+    mask = np.arange(LENGTH) < (np.arange(QUERIES) % LENGTH + 1)[:, np.newaxis]
+    for rtol in (1e-5, 1e-3):
+        path = ranker.export(tmp_path / f"{rtol}.onnx", format="onnx")
+        expected = ranker.predict(new).reshape(QUERIES, LENGTH)
+        found = onnx_scores(path, {**inputs, "mask": np.array([[True]])})
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-6)
+        assert expected.std() > 0.01
+        shorter = np.full(mask.shape, models.PADDING_SCORE, np.float32)
+        shorter[mask] = ranker.predict(new[mask.reshape(-1)])
+        np.testing.assert_allclose(onnx_scores(path, {**inputs, "mask": mask}), shorter, rtol=rtol, atol=1e-6)
+        ranker.calibrate(table(1), method="isotonic")
 
 
 @pytest.mark.slow
@@ -90,24 +89,31 @@ class OneEncoder(tf.keras.layers.Layer):
     """An encoder of texts whose vectors are 1."""
 
 
-A, B, IDS = Category(name="a", categories=("x",)), Category(name="b", categories=("x",)), Id(name="ids", buckets=8)
+A, B = Category(name="a", categories=("x",)), Category(name="b", categories=("x",))
 JOINT = Statistic(columns=("a", "b"), values=("x\x1fx",), means=(0.1,), counts=(1,))
 
 
-@pytest.mark.parametrize(
-    ("model", "named"),
-    [
-        (lambda: table_model(Text(name="title", categories=("red",))), "column 'title' of the kind 'text'"),
-        (lambda: table_model(Set(name="tags", categories=("red",))), "column 'tags' of the kind 'set'"),
-        (lambda: table_model(Encoded(name="title"), encoders={"title": OneEncoder()}), "column 'title' of the kind"),
-        (lambda: table_model(IDS), "column 'ids' of the kind 'id'"),
-        (lambda: table_model(A, B, matches=[("a", "b")]), r"match of \['a', 'b'\]"),
-        (lambda: table_model(A, B, statistics=[JOINT]), r"cross of \['a', 'b'\]"),
-    ],
-)
-def test_columns_that_onnx_cannot_prepare_are_refused_by_name(model, named, tmp_path):
-    with pytest.raises(ValueError, match=f"`model` must have only columns .*{named}.*export a SavedModel"):
-        serving.export_onnx(model(), tmp_path / "ranker.onnx")
+def test_values_that_only_a_statistic_knows_have_its_mean(tmp_path):
+    hosts = Statistic(columns=("a",), values=("x", "y"), means=(0.1, 0.9), counts=(50, 60))
+    model = table_model(A, statistics=[hosts])
+    inputs = {"price": np.ones([1, 3], np.float32), "a": np.array([["x", "y", "new"]]), "mask": np.ones([1, 3], bool)}
+    expected = model({name: tf.constant(values) for name, values in inputs.items()}).numpy()
+    assert len(np.unique(expected)) == 3
+    path = serving.export_onnx(model, tmp_path / "ranker.onnx")
+    np.testing.assert_allclose(onnx_scores(path, inputs), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_columns_that_onnx_cannot_prepare_are_refused_by_name(tmp_path):
+    for model, named in (
+        (table_model(Text(name="title", categories=("red",))), "column 'title' of the kind 'text'"),
+        (table_model(Set(name="tags", categories=("red",))), "column 'tags' of the kind 'set'"),
+        (table_model(Encoded(name="title"), encoders={"title": OneEncoder()}), "column 'title' of the kind"),
+        (table_model(Id(name="ids", buckets=8)), "column 'ids' of the kind 'id'"),
+        (table_model(A, B, matches=[("a", "b")]), r"match of \['a', 'b'\]"),
+        (table_model(A, B, statistics=[JOINT]), r"cross of \['a', 'b'\]"),
+    ):
+        with pytest.raises(ValueError, match=f"`model` must have only columns .*{named}.*export a SavedModel"):
+            serving.export_onnx(model, tmp_path / "ranker.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -137,18 +143,15 @@ def test_arguments_are_checked(tmp_path):
         ranker.export(tmp_path / "ranker.onnx", format="lite")
 
 
-@pytest.mark.parametrize(
-    ("model", "target", "named"),
-    [
-        (lambda: table_model(A), "litert", "'litert' with 'a'"),
-        (lambda: table_model(Vector(name="v")), "litert", "'litert' with 'v'"),
-        (lambda: table_model(list_ranks=["price"]), "litert", "'litert' with 'ranks of price'"),
-        (lambda: table_model(A), "onnx", "use `serving.export_onnx`"),
-    ],
-)
-def test_formats_of_keras_that_cannot_have_a_column_are_refused_by_name(model, target, named, tmp_path):
-    with pytest.raises(ValueError, match=f"`format` must be 'tf_saved_model'.*{named}"):
-        model().export(tmp_path / "ranker", format=target)
+def test_formats_of_keras_that_cannot_have_a_column_are_refused_by_name(tmp_path):
+    for model, target, named in (
+        (table_model(A), "litert", "'litert' with 'a'"),
+        (table_model(Vector(name="v")), "litert", "'litert' with 'v'"),
+        (table_model(list_ranks=["price"]), "litert", "'litert' with 'ranks of price'"),
+        (table_model(A), "onnx", "use `serving.export_onnx`"),
+    ):
+        with pytest.raises(ValueError, match=f"`format` must be 'tf_saved_model'.*{named}"):
+            model.export(tmp_path / "ranker", format=target)
 
 
 @pytest.mark.slow

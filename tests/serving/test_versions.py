@@ -1,7 +1,6 @@
 """Version folders are published atomically, and their cards describe the export."""
 
 import json
-import pathlib
 import re
 
 import numpy as np
@@ -10,7 +9,6 @@ import tensorflow as tf
 
 import tfr_smooth
 from tests import helpers
-from tfr_smooth import models, serving
 from tfr_smooth.serving import versions
 
 
@@ -51,23 +49,19 @@ def test_the_loser_of_a_race_does_not_change_the_version_of_the_winner(tmp_path)
     assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
 
 
-def test_other_users_may_read_a_version(tmp_path):
+def test_other_users_may_read_a_version_and_remote_folders_are_refused(tmp_path):
     assert versions.publish(tmp_path, None, write_a_file).stat().st_mode & 0o777 == 0o755
-
-
-def test_remote_folders_are_refused():
     with pytest.raises(ValueError, match="`path` must be a local directory .* got 'gs://bucket/ranker'"):
         versions.publish("gs://bucket/ranker", None, write_a_file)
 
 
-def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
-    def fail(obj, folder, **kwargs):
-        pathlib.Path(folder, "half").touch()
+def test_a_failed_export_leaves_nothing(tmp_path):
+    def fail(folder, number):
+        (folder / "half").touch()
         raise OSError("disk full")
 
-    monkeypatch.setattr(tf.saved_model, "save", fail)
     with pytest.raises(OSError, match="disk full"):
-        serving.export_ranker(models.FeedForwardScorer(hidden=[4]), tmp_path, num_features=3)
+        versions.publish(tmp_path, None, fail)
     assert names(tmp_path) == []
 
 
@@ -75,14 +69,11 @@ def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
 def test_a_killed_export_leaves_no_version_and_does_not_use_up_a_number(tmp_path):
     program = """
 import sys, time
-import tensorflow as tf
-from tfr_smooth import models, serving
-save = tf.saved_model.save
-def save_and_wait(*args, **kwargs):
-    save(*args, **kwargs)
+from tfr_smooth.serving import versions
+def write_and_wait(folder, number):
+    (folder / "saved_model.pb").touch()
     time.sleep(600)
-tf.saved_model.save = save_and_wait
-serving.export_ranker(models.FeedForwardScorer(hidden=[4]), sys.argv[1], num_features=3)
+versions.publish(sys.argv[1], None, write_and_wait)
 """
     process = helpers.start_python("-c", program, tmp_path)
     try:
