@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tests.helpers.modes import quick_or_slow
-from tests.recommendation.groups import GROUPS, likes
+from tests.recommendation.groups import GROUPS, likes, refused
 from tfr_smooth import recommendation
 
 OPTIONS = {"dim": 16, "validation_fraction": 0.3, "softmax_epochs": 20, "softmax_batch_size": 4}
@@ -17,15 +16,14 @@ OPTIONS |= {"loss": None, "verbose": False, "refit": False}
 NOISE = np.random.RandomState(0).normal(0.0, 0.05, [28, 4])  # no two items have equal scores
 # The last four items are only in the table.
 OF_GROUPS = np.append(GROUPS[1], np.arange(4))
-KINDS = {
-    "numbers": lambda: {f"x{place}": (np.eye(4)[OF_GROUPS] + NOISE)[:, place] for place in range(4)},
-    "text": lambda: {"title": [f"A film of genre{group}" for group in OF_GROUPS], "noise": NOISE[:, 0]},
-}
 
 
-def table(kind="numbers", name="item", prefix="item "):
+def table(name="item", prefix="item "):
+    """Texts and numbers that say the group."""
+    columns = {name: [f"{prefix}{item}" if prefix else item for item in range(28)]}
+    columns["title"] = [f"A film of genre{group}" for group in OF_GROUPS]
+    columns |= {f"x{place}": values for place, values in enumerate((np.eye(4)[OF_GROUPS] + NOISE).T)}
     rows = np.random.RandomState(1).permutation(28)  # in another order than the interactions
-    columns = {name: [f"{prefix}{item}" if prefix else item for item in range(28)], **KINDS[kind]()}
     return pd.DataFrame(columns).iloc[rows].reset_index(drop=True)
 
 
@@ -41,7 +39,8 @@ def cold():
 def fitted(cold):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # such as Keras's of `shuffle`
-        return recommendation.Recommender(**OPTIONS).fit(cold, items=table())
+        recommender = recommendation.Recommender(**OPTIONS, kinds={"title": "text"})
+        return recommender.fit(cold, items=pa.Table.from_pandas(table()))
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -71,9 +70,8 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
     np.testing.assert_allclose(cosines[3:], [1.0, 1.0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, pytest.param({"propagation_layers": 1}, marks=pytest.mark.slow)], ids=["factors", "propagated"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"propagation_layers": 1}], ids=["factors", "propagated"])
 def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
     with_table = fitted
     if options:
@@ -87,25 +85,14 @@ def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
     assert with_table.history_ == without.history_ and (scores[0] != scores[1])[:, ~known].all()
 
 
-def of_cold_items(recommender):
-    """Returns how often the best item without users, known to the training or only to the table, is of the group."""
-    is_cold = recommender.interactions_.users_per_item == 0
-    assert is_cold.sum() == 12
-    best = OF_GROUPS[is_cold][recommender.predict(np.arange(24))[:, is_cold].argmax(axis=1)]
-    return (best == GROUPS[0]).mean()
-
-
-@quick_or_slow(KINDS, quick=["numbers"])
-def test_items_without_users_are_found_by_their_features(fitted, cold, name):
-    recommender = fitted
-    if name == "text":
-        recommender = recommendation.Recommender(**OPTIONS, kinds={"title": "text"})
-        recommender.fit(cold, items=pa.Table.from_pandas(table(name)))
-    assert of_cold_items(recommender) > 0.6
-    top = recommender.recommend(cold.user_ids, topn=2)
-    found = recommender.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
+def test_items_without_users_are_found_by_their_features(fitted, cold):
+    is_cold = fitted.interactions_.users_per_item == 0
+    best = OF_GROUPS[is_cold][fitted.predict(np.arange(24))[:, is_cold].argmax(axis=1)]
+    assert is_cold.sum() == 12 and (best == GROUPS[0]).mean() > 0.6
+    top = fitted.recommend(cold.user_ids, topn=2)
+    found = fitted.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
     assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8
-    assert (recommender.interactions_.users_per_item == 0)[found].mean() > 0.5  # most of the group that is left
+    assert is_cold[found].mean() > 0.5  # most of the group that is left
 
 
 @pytest.mark.slow
@@ -157,17 +144,16 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
     loaded.update(new, items=table())
     top = loaded.interactions_.item_indices(loaded.recommend([99], topn=2).items[0])
     assert OF_GROUPS[top[0]] == 0 and (loaded.history_, fitted.history_)[0] != fitted.history_
-    with pytest.raises(ValueError, match="`items` must be a table as in the first `fit`, got None."):
-        loaded.update(new)
+    refused("`items` must be a table as in the first `fit`, got None.", loaded.update, new)
 
 
 def test_errors_name_the_argument(cold):
-    for options, tables, message in (
-        ({}, {"items": [1]}, "^`table` must be a table of pandas, Polars"),
-        ({}, {"items": table(), "item_id": "movie"}, "^`items` must have the column 'movie' of ids and others, got"),
-        ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
-        ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
-        ({"kinds": {"z": "id"}}, {"items": table()}, "^`kinds` must be one of 'x0'.* got 'z'"),
+    fit = recommendation.Recommender(**OPTIONS, kinds={"z": "id"}).fit
+    for tables, message in (
+        ({"items": [1]}, "`table` must be a table of pandas, Polars"),
+        ({"items": table(), "item_id": "movie"}, "`items` must have the column 'movie' of ids and others, got"),
+        ({"items": table()[5:]}, "`items` must have a row for each id of the interactions, got none for 'item "),
+        ({"items": pd.concat([table()] * 2)}, "`items` must be unique, got 'item "),
+        ({"items": table()}, "`kinds` must be one of 'title', 'x0'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            recommendation.Recommender(**OPTIONS, **options).fit(cold, **tables)
+        refused(message, fit, cold, **tables)

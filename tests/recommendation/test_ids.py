@@ -138,6 +138,7 @@ def test_interactions_and_tables_are_the_same_in_every_form(kind):
         np.testing.assert_array_equal(second.values, first.values, err_msg=form)
 
 
+@pytest.mark.slow
 def test_ids_of_another_type_are_those_of_the_training():
     found = interactions_of(log("integers"))
     options = {"dim": 4, "softmax_epochs": 1, "loss": None, "verbose": False, "refit": False}

@@ -171,11 +171,13 @@ def test_all_items_are_trained_for_the_selected_number_of_epochs(fitted):
     assert (fitted.interactions_.matrix != interactions().matrix).nnz == 0
 
 
+@pytest.mark.slow
 def test_the_measure_that_selects_the_epoch_is_any_of_trec_eval(without_refit):
     assert list(without_refit.history_) == ["loss", "val_recall_5"]
     refused(", got 'recall'", recommendation.Recommender, select_by="recall")
 
 
+@pytest.mark.slow
 def test_held_out_items_are_items_that_users_have(without_refit):
     everything = without_refit.interactions_
     assert everything.num_interactions == likes().sum() - likes()[5].sum()
@@ -240,6 +242,7 @@ def test_items_can_be_excluded_and_chosen(fitted):
     assert mixed.items[:2].tolist() == [[names[1], ""], ["", ""]] and set(mixed.items[2]) == set(names[6:8])
 
 
+@pytest.mark.slow
 def test_users_without_items_get_what_an_empty_history_gets(without_refit):
     found, expected = without_refit.recommend([5], topn=5), without_refit.recommend(histories=[[]], topn=5)
     np.testing.assert_array_equal(found.items, expected.items)
@@ -253,6 +256,7 @@ def test_similar_items_are_of_the_same_group(fitted):
     assert groups.tolist() == [[0] * 3, [3] * 3]
 
 
+@pytest.mark.slow
 def test_an_update_starts_new_users_from_their_items_and_trains_few_others(fitted, monkeypatch):
     ids = fitted.interactions_.item_ids[:4]
     new = recommendation.Interactions([[1, 1, 0, 1], [0, 1, 1, 0]], user_ids=[50, 51], item_ids=ids)
@@ -283,7 +287,7 @@ def test_an_update_starts_new_users_from_their_items_and_trains_few_others(fitte
 def test_an_update_learns_new_users_and_items_and_keeps_the_others():
     matrix = likes()
     old = recommendation.Interactions(matrix[:20, :23])
-    recommender = recommendation.Recommender(**SMALL, loss=None).fit(old)
+    recommender = recommendation.Recommender(**{**SMALL, "softmax_epochs": 10}, loss=None, refit=False).fit(old)
     before = recommender.recommend(np.arange(6), topn=1, exclude_seen=False).items
     new = matrix.copy()
     new[:20, :23] = False

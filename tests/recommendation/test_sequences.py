@@ -225,6 +225,7 @@ def fitted(split):
     return recommendation.Recommender(**OWN, validation_fraction=0.0).fit(split[0])
 
 
+@pytest.mark.slow
 def test_the_next_item_follows_from_the_last_one(fitted, split):
     assert fitted.evaluate(split[1], measures="P_1").means["P_1"].mean > 0.9
     assert fitted.recommend(histories=[[3, 4, 5], [3]], topn=1, exclude_seen=False).items.tolist() == [[6], [4]]

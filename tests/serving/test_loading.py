@@ -32,13 +32,13 @@ def plain(value):
     return None if not isinstance(value, list) and pd.isna(value) else value
 
 
-def documents_of(frame, **changed):
+def documents_of(frame):
     """The documents as dicts of plain values, with a key that is no column."""
     rows = [
         {name: plain(value) for name, value in zip(COLUMNS, row, strict=True)}
         for row in frame[COLUMNS].itertuples(index=False)
     ]
-    return [{"url": f"/{place}", **row, **changed} for place, row in enumerate(rows)]
+    return [{"url": f"/{place}", **row} for place, row in enumerate(rows)]
 
 
 def scores_of(ranking):
@@ -62,10 +62,8 @@ def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker,
         np.testing.assert_allclose(scores_of(of_batch), scores, **CLOSE)
         assert [document.place for document in ranking] == np.argsort(-scores, kind="stable").tolist()
         assert all(document.document is rows[document.place] for document in ranking)
-        # A value of the list may also be given with each document.
-        np.testing.assert_array_equal(
-            scores_of(loaded.rank(documents=[{**row, **query} for row in rows])), scores_of(ranking)
-        )
+    in_documents = loaded.rank(documents=[{**row, **query} for row in rows])  # the value of the list, too
+    np.testing.assert_array_equal(scores_of(in_documents), scores_of(ranking))
     table = NEW.drop(columns=["query", "label"]).sample(frac=1.0, random_state=0)
     queries = NEW["query"][table.index]
     np.testing.assert_allclose(loaded.score(table, qid=queries), ranker.predict(table, qid=queries), **CLOSE)
