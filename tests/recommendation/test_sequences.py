@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.helpers.modes import quick_or_slow
 from tests.recommendation.groups import in_time, refused
 from tfr_smooth import losses, recommendation
-from tfr_smooth.recommendation import baseline_scores, catalog_losses
+from tfr_smooth.recommendation import baseline_scores, catalog_losses, fit_data
 from tfr_smooth.recommendation.batches import SequenceBatches
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 
@@ -249,23 +249,18 @@ def test_short_histories_have_the_scores_of_longer_ones(length, baselines, tmp_p
     np.testing.assert_allclose(
         fitted.predict(range(40)).max(axis=1), fitted.recommend(range(40), exclude_seen=False).scores[:, 0], atol=1e-5
     )
-    served = tf.saved_model.load(str(fitted.export(tmp_path))).signatures
-    answer = served["users"](users=tf.range(40, dtype=tf.int64))
-    np.testing.assert_array_equal(answer["items"][:, :5], expected.items[:, :5])
+    if not baselines:  # test_export.py has a model with baselines
+        served = tf.saved_model.load(str(fitted.export(tmp_path))).signatures
+        answer = served["users"](users=tf.range(40, dtype=tf.int64))
+        np.testing.assert_array_equal(answer["items"][:, :5], expected.items[:, :5])
 
 
-@pytest.mark.slow
 def test_the_latest_items_are_held_out():
     everything = walks(80)
-    before, latest = recommendation.hold_out(everything, items=0.1, by="time")
-    options = {**SMALL, "softmax_epochs": 1, "refit": False}
-    by_fit, given = (
-        recommendation.Recommender(**options).fit(data, validation=validation)
-        for data, validation in ((everything, None), (before, latest))
-    )
-    assert by_fit.history_ == given.history_
-    latest = by_fit.recommend(histories=[everything.latest([3], 20)[0][0].tolist()]).items
-    np.testing.assert_array_equal(by_fit.recommend([3]).items, latest)
+    found = fit_data.FitData(recommendation.Recommender(**SMALL).get_params(), everything, None, None)
+    found.hold_out()
+    train, held = recommendation.hold_out(everything, items=0.1, by="time")
+    assert (found.train.matrix != train.matrix).nnz == (found.validation.matrix != held.matrix).nnz == 0
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ def lists(ranker):
     return [({"age": int(frame["age"].iloc[0])}, documents_of(frame), ranker.predict(frame)) for frame in frames]
 
 
+@pytest.mark.slow
 def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker, loaded, lists):
     queries, documents, expected = zip(*lists, strict=True)
     together = loaded.rank(queries, documents=documents)
@@ -70,6 +71,7 @@ def test_one_query_several_queries_and_tables_have_the_scores_of_predict(ranker,
     assert loaded.score(table[:0], qid=[]).shape == (0,)
 
 
+@pytest.mark.slow
 def test_lists_without_documents_have_empty_rankings_and_ties_keep_their_order(loaded, lists):
     query, documents, scores = lists[0]
     assert loaded.rank(query, documents=[]) == [] and loaded.rank([query], documents=[[]]) == [[]]
@@ -82,6 +84,7 @@ def test_lists_without_documents_have_empty_rankings_and_ties_keep_their_order(l
     assert places in ([0, 2, 1, 3], [1, 3, 0, 2])
 
 
+@pytest.mark.slow
 def test_each_query_has_its_own_keys(loaded, lists):
     """A value of the query stands in its dict or in its documents, whatever the other queries do."""
     (query, documents, scores), (other, others, scores_of_others) = lists[:2]
@@ -97,6 +100,7 @@ def test_each_query_has_its_own_keys(loaded, lists):
         loaded.rank([other, {}], documents=[others, rows])
 
 
+@pytest.mark.slow
 def test_a_value_has_one_meaning_however_it_is_written(loaded, lists):
     query, documents, _ = lists[0]
     for name, same, other in (
@@ -113,6 +117,7 @@ def test_a_value_has_one_meaning_however_it_is_written(loaded, lists):
         assert results[-1] != results[0], name
 
 
+@pytest.mark.slow
 def test_a_wrong_value_or_a_missing_column_is_named(loaded, lists):
     query, documents, _ = lists[0]
     for changed, message in (
@@ -209,6 +214,7 @@ def test_other_models_are_loaded_with_the_features_of_their_specs(tmp_path):
     assert [(each.place, each.score) for each in ranking] == [(1, 17), (0, 13), (2, np.float32(serving.INVALID_SCORE))]
 
 
+@pytest.mark.slow
 def test_recommendations_are_those_of_the_recommender(recommender, monkeypatch):
     fitted, path = recommender
     loaded, items, histories = serving.load(path), [f"i{number}" for number in range(24)], [["i0", "i2"], ["i5"], []]
@@ -228,6 +234,7 @@ def test_recommendations_are_those_of_the_recommender(recommender, monkeypatch):
     assert loaded.recommend(["99999"]) == loaded.recommend(histories=[[]])
 
 
+@pytest.mark.slow
 def test_malformed_users_histories_and_filters_are_refused_by_name(recommender):
     loaded = serving.load(recommender[1])
     wrong = [{"users": users} for users in ([[100]], [{}], [None], 100, np.array([[100]]), {100: 1}, ["a"])]

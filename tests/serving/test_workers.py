@@ -14,6 +14,8 @@ from tests.ranker.test_ranker import NEW
 from tfr_smooth import models, serving
 from tfr_smooth.serving import loading
 
+pytestmark = pytest.mark.slow
+
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
 
