@@ -19,9 +19,8 @@ OF_GROUPS = np.append(GROUPS[1], np.arange(4))
 
 
 def table(name="item", prefix="item "):
-    """Texts and numbers that say the group."""
+    """Numbers that say the group."""
     columns = {name: [f"{prefix}{item}" if prefix else item for item in range(28)]}
-    columns["title"] = [f"A film of genre{group}" for group in OF_GROUPS]
     columns |= {f"x{place}": values for place, values in enumerate((np.eye(4)[OF_GROUPS] + NOISE).T)}
     rows = np.random.RandomState(1).permutation(28)  # in another order than the interactions
     return pd.DataFrame(columns).iloc[rows].reset_index(drop=True)
@@ -39,8 +38,7 @@ def cold():
 def fitted(cold):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # such as Keras's of `shuffle`
-        recommender = recommendation.Recommender(**OPTIONS, kinds={"title": "text"})
-        return recommender.fit(cold, items=pa.Table.from_pandas(table()))
+        return recommendation.Recommender(**OPTIONS).fit(cold, items=pa.Table.from_pandas(table()))
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -154,6 +152,6 @@ def test_errors_name_the_argument(cold):
         ({"items": table(), "item_id": "movie"}, "`items` must have the column 'movie' of ids and others, got"),
         ({"items": table()[5:]}, "`items` must have a row for each id of the interactions, got none for 'item "),
         ({"items": pd.concat([table()] * 2)}, "`items` must be unique, got 'item "),
-        ({"items": table()}, "`kinds` must be one of 'title', 'x0'"),
+        ({"items": table()}, "`kinds` must be one of 'x0'"),
     ):
         refused(message, fit, cold, **tables)

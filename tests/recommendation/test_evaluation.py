@@ -102,8 +102,8 @@ def test_bad_test_items_and_measures_are_refused():
         refused(message, recommendation.evaluate, lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen)
     test = recommendation.Interactions([[1]])
     for measures, message in (
-        ("recall@20", "map, "),
-        (["map", 5], "map, "),
+        ("recall@20", "be map, "),
+        (["map", 5], "be map, "),
         ([], "name at least one measure, got none"),
     ):
         refused(f"`measures` must {message}", recommendation.evaluate, lambda users: [[0]], test, measures=measures)
