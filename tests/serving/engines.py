@@ -65,7 +65,7 @@ class Ray:
         import ray
 
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
         ray.data.DataContext.get_current().default_hash_shuffle_parallelism = 4  # of 200, for a small table
 
     def stop(self):
