@@ -132,6 +132,7 @@ def test_users_are_the_default_and_vectors_search_the_catalog(exported):
         np.testing.assert_allclose(1.0 - matches.distances, expected.scores, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_path):
     recommender, users, items, no_item, *_ = exported
     folder = recommender.export(tmp_path, topn=100, exclude_seen=False, version=7)

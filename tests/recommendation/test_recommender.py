@@ -106,7 +106,8 @@ def few_users_are_many(monkeypatch):
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has Adam's step")
-@pytest.mark.parametrize("options", [{}, pytest.param({"loss": "list_net", "negatives": 3}, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"loss": "list_net", "negatives": 3}])
 def test_a_step_changes_only_the_users_of_its_batch(few_users_are_many, options):
     """So its time does not grow with the number of users."""
     before, changed = [None], []

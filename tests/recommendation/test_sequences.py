@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tests.helpers.modes import quick_or_slow
 from tests.recommendation.groups import in_time, refused
 from tfr_smooth import losses, recommendation
 from tfr_smooth.recommendation import baseline_scores, catalog_losses, fit_data
@@ -88,6 +87,7 @@ def test_a_later_item_changes_no_earlier_output():
         assert (changed[:place] == 0.0).all() and (changed[place:] > 1e-3).all()
 
 
+@pytest.mark.slow
 def test_order_and_repeated_items_matter_and_padding_does_not():
     factors, _ = model()
     vectors = lambda items: factors.history_vectors(tf.constant(items)).numpy()  # noqa: E731
@@ -181,7 +181,8 @@ def test_weights_are_those_of_the_predicted_items():
     assert found == sorted(zip(items.tolist(), expected.tolist(), strict=True))
 
 
-@quick_or_slow(["softmax", "smoothi_ndcg", "pairwise_logistic"], quick=["softmax"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["softmax", "smoothi_ndcg", "pairwise_logistic"])
 def test_a_loss_in_parts_is_the_loss(name, monkeypatch):
     monkeypatch.setattr(catalog_losses, "_PART", 1 if name == "pairwise_logistic" else 60)
     random, loss = np.random.default_rng(0), losses.get(name)
