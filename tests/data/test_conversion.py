@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,15 +21,9 @@ def path(tmp_path):
 @pytest.fixture
 def parses(monkeypatch):
     """Counts how often files are parsed."""
-    calls = []
-    read_blocks = letor.read_blocks
-
-    def counting(*args, **kwargs):
-        calls.append(args)
-        return read_blocks(*args, **kwargs)
-
+    counting = mock.Mock(wraps=letor.read_blocks)
     monkeypatch.setattr(letor, "read_blocks", counting)
-    return calls
+    return counting
 
 
 def test_files_are_converted_once_and_again_when_they_change(path, tmp_path, parses):
@@ -36,15 +31,15 @@ def test_files_are_converted_once_and_again_when_they_change(path, tmp_path, par
     for _ in range(3):
         assert len(order(read_letor(path, cache_dir=cache).batches(4))) == 6
     read_letor(path, cache_dir=cache).batches(7, list_size=2, shuffle=True)
-    assert len(parses) == 1
+    assert parses.call_count == 1
     letor_file(path, [2, 2])
     assert order(read_letor(path, cache_dir=cache).batches(4)) == [[0, 1]]
-    assert len(parses) == 2
+    assert parses.call_count == 2
     # The size is the same; only the modification time differs.
     letor_file(path, [2, 2])
     os.utime(path, ns=(1, 1))
     read_letor(path, cache_dir=cache).batches(4)
-    assert len(parses) == 3
+    assert parses.call_count == 3
     (entry,) = cache.iterdir()
     assert sorted(file.name for file in entry.iterdir()) == ["documents.arrow", "lists.json", "queries.arrow"]
 
@@ -53,10 +48,10 @@ def test_a_newer_format_is_converted_again_and_another_width_has_its_own_entry(p
     read_letor(path, cache_dir=tmp_path)
     read_letor(path, cache_dir=tmp_path, num_features=5)
     read_letor(path, cache_dir=tmp_path)
-    assert len(parses) == 2
+    assert parses.call_count == 2
     monkeypatch.setattr(conversion, "_FORMAT", conversion._FORMAT + 1)
     read_letor(path, cache_dir=tmp_path)
-    assert len(parses) == 3
+    assert parses.call_count == 3
 
 
 def test_the_default_is_the_cache_folder_of_the_user(path, tmp_path, monkeypatch):

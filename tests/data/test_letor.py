@@ -10,11 +10,6 @@ from tests.data.readers import assert_refused, letor_file
 from tfr_smooth.data import LetorFormat, read_letor, read_split
 
 
-@pytest.fixture
-def path(tmp_path):
-    return letor_file(tmp_path / "a.txt", [1 + i % 5 for i in range(20)])
-
-
 def test_a_batch_contains_padded_queries(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("2 qid:x 1:0.5 3:2 #docid = d1 inc = 1\n1 qid:x 2:-1\n\n0 qid:y/\u00e9 3:7 # docid = d3\n")
@@ -38,10 +33,11 @@ def test_the_first_document_may_have_no_features(tmp_path):
     np.testing.assert_array_equal(features["features"], [[[0.0, 0.0]], [[0.0, 0.5]]])
 
 
-@pytest.mark.parametrize("value", [0, 1.5, True])
-def test_bad_arguments_are_refused(path, value):
-    message = f"`num_features` must be an integer >= 1 or None, got {value!r}."
-    assert_refused(message, read_letor, path, num_features=value)
+def test_bad_arguments_are_refused(tmp_path):
+    path = letor_file(tmp_path / "a.txt", [1, 2])
+    for value in (0, 1.5, True):
+        message = f"`num_features` must be an integer >= 1 or None, got {value!r}."
+        assert_refused(message, read_letor, path, num_features=value)
 
 
 def test_mq2008_has_its_published_content():
@@ -74,14 +70,8 @@ def test_all_parts_get_the_same_number_of_features(files, num_features, width):
 @pytest.mark.parametrize(
     ("part", "row", "num_features", "message"),
     [
-        (
-            "test",
-            "1 qid:x 4:1",
-            None,
-            "test: {path}:3: feature index 4 exceeds num_features=3, the width of the training",
-        ),
+        ("test", "1 qid:x 4:1", None, "test: {path}:3: feature index 4 exceeds num_features=3, the width of the trai"),
         ("valid", "1 qid:x 9:1", 8, "valid: {path}:3: feature index 9 exceeds num_features=8"),
-        ("train", "1 qid:x 9:1", 8, "train: {path}:3: feature index 9 exceeds num_features=8"),
         ("test", "1.5 qid:x 1:1", None, "`test` must have labels that are whole numbers from 0 to 1023, "),
         ("valid", "1024 qid:x 1:1", None, "`valid` must have labels that are whole numbers from 0 to 1023, "),
         ("valid", "x qid:x 1:1", None, "valid: {path}:3: label 'x' is not a finite float32 number"),

@@ -40,58 +40,48 @@ def replaced(token):
 
 BAD_LINES = [
     # label
-    (b"qid:9 1:1", "label 'qid:9'" + NO_NUMBER + UNLABELED),
-    *(
-        (f"{label} qid:9 1:1".encode(), f"label '{label}'{NO_NUMBER}")
-        for label in ("NULL", "nan", "inf", "1e39", "1_0")
-    ),
-    (b"-1 qid:9 1:1", "label '-1' is negative, which marks padding" + UNLABELED),
-    (b"-0.5 qid:9 1:1", "label '-0.5' is negative, which marks padding" + UNLABELED),
+    ("qid:9 1:1", "label 'qid:9'" + NO_NUMBER + UNLABELED),
+    *((f"{label} qid:9 1:1", f"label '{label}'{NO_NUMBER}") for label in ("NULL", "nan", "inf", "1e39", "1_0")),
+    ("-0.5 qid:9 1:1", "label '-0.5' is negative, which marks padding" + UNLABELED),
     # query id
-    (b"1", NO_ID + "the end of the line"),
-    (b"1 1:0.5", NO_ID + "'1:0.5'"),
-    (b"1 qid: 1:0.5", NO_ID + "'qid:'"),
-    (b"1 # qid:9 1:1", NO_ID + "'#'" + BY_COMMENT),
+    ("1", NO_ID + "the end of the line"),
+    ("1 1:0.5", NO_ID + "'1:0.5'"),
+    ("1 qid: 1:0.5", NO_ID + "'qid:'"),
+    ("1 # qid:9 1:1", NO_ID + "'#'" + BY_COMMENT),
     # index
-    (b"1 qid:9 0:1", "feature index '0'" + NO_INDEX + FROM_0),
-    (b"1 qid:9 1:1 x:1", "feature index 'x'" + NO_INDEX),
-    *(
-        (f"1 qid:9 {index}:1".encode(), f"feature index '{index}'{NO_INDEX}")
-        for index in ("-1", "1.5", "1_0", "", "2147483648", "\u0661")
-    ),
-    (b"1 qid:9 1:1 2:1 1:1", "duplicate feature index 1"),
-    (b"1 qid:9 1:1 2:1 2:1 4:1", "duplicate feature index 2"),
-    (b"1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 exceeds num_features=4"),
-    (b"1 qid:9 7:1 2:1", "feature index 7 exceeds num_features=4"),
+    ("1 qid:9 0:1", "feature index '0'" + NO_INDEX + FROM_0),
+    ("1 qid:9 1:1 x:1", "feature index 'x'" + NO_INDEX),
+    *((f"1 qid:9 {index}:1", f"feature index '{index}'{NO_INDEX}")
+      for index in ("-1", "1.5", "1_0", "", "2147483648", "\u0661")),
+    ("1 qid:9 1:1 2:1 1:1", "duplicate feature index 1"),
+    ("1 qid:9 1:1 2:1 2:1 4:1", "duplicate feature index 2"),
+    ("1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 exceeds num_features=4"),
+    ("1 qid:9 7:1 2:1", "feature index 7 exceeds num_features=4"),
     # value
-    (b"1 qid:9 1:NULL", "value of feature 1: 'NULL'" + NO_NUMBER + replaced("NULL")),
-    (b"1 qid:9 1:0 2:nan 3:1", "value of feature 2: 'nan'" + NO_NUMBER + replaced("nan")),
-    (b"1 qid:9 1:0 2:-inf", "value of feature 2: '-inf'" + NO_NUMBER + replaced("-inf")),
-    *(
-        (f"1 qid:9 1:0 2:{value}".encode(), f"value of feature 2: '{value}'{NO_NUMBER}")
-        for value in ("1e39", "-1e999", "1_0", "1:2")
-    ),
-    (b"1 qid:9 4:1_0", "value of feature 4: '1_0'" + NO_NUMBER),
-    (b"1 qid:9 1:0 2:", "value of feature 2: ''" + NO_NUMBER + replaced("")),
-    (b"1 qid:9 1: 0.5", "value of feature 1: ''" + NO_NUMBER + replaced("")),
-    (b"1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
+    *((f"1 qid:9 1:0 2:{value} 3:1", f"value of feature 2: '{value}'{NO_NUMBER}{replaced(value)}")
+      for value in ("NULL", "nan", "-inf", "")),
+    *((f"1 qid:9 1:0 2:{value}", f"value of feature 2: '{value}'{NO_NUMBER}")
+      for value in ("1e39", "-1e999", "1_0", "1:2")),
+    ("1 qid:9 4:1_0", "value of feature 4: '1_0'" + NO_NUMBER),
+    ("1 qid:9 1: 0.5", "value of feature 1: ''" + NO_NUMBER + replaced("")),
+    ("1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
     # As many colons as features, but not one in each.
-    (b"1 qid:9 1:0:2 0.5", "value of feature 1: '0:2'" + NO_NUMBER),
-    (b"1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
-    ("1 qid:9 1:\u0661".encode(), "value of feature 1: '\u0661'" + NO_NUMBER + replaced("\u0661")),
-    (b"1 qid:9 1:" + b"x" * 99, f"value of feature 1: '{'x' * 57}...'{NO_NUMBER}"),
+    ("1 qid:9 1:0:2 0.5", "value of feature 1: '0:2'" + NO_NUMBER),
+    ("1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
+    ("1 qid:9 1:\u0661", "value of feature 1: '\u0661'" + NO_NUMBER + replaced("\u0661")),
+    ("1 qid:9 1:" + "x" * 99, f"value of feature 1: '{'x' * 57}...'{NO_NUMBER}"),
     # text
     (b"1 qid:9\xff 1:1", "query id b'9\\xff' is not UTF-8 text"),
     (b"1 qid:9 1:1\xff", "value of feature 1: '1\ufffd'" + NO_NUMBER),
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "message"), BAD_LINES)
-def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message):
+def test_bad_lines_are_refused_with_path_and_line(tmp_path):
     path = tmp_path / "bad.txt"
-    for end in (b"", b"\n", b"\r\n"):
-        path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + line + end)
-        assert_refused(f"{path}:4: {message}", read, path, num_features=4)
+    for line, message in BAD_LINES:
+        for end in (b"", b"\n", b"\r\n"):
+            path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + (line if isinstance(line, bytes) else line.encode()) + end)
+            assert_refused(f"{path}:4: {message}", read, path, num_features=4)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +92,18 @@ def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message):
         ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 exceeds num_features=2"),
     ],
 )
-@pytest.mark.parametrize("size", [1, 300, 1 << 18])
-def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, text, message, size):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
+def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, text, message):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
-    with pytest.raises(ValueError, match=message):
-        read(path, 2)
+    for size in (1, 300, 1 << 18):
+        monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
+        with pytest.raises(ValueError, match=message):
+            read(path, 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "values"),
-    [
+def test_valid_lines_have_these_features(tmp_path):
+    path = tmp_path / "good.txt"
+    for line, values in [
         (b"0 qid:1 1:1 2:2 3:3", [1, 2, 3, 0]),
         (b"0 qid:1 1:1 2:2 3:3 4:4", [1, 2, 3, 4]),
         (b"0 qid:1 4:4 2:2", [0, 2, 0, 4]),
@@ -125,20 +115,16 @@ def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch,
         (b"\t0\tqid:1  1:-1.5e3\t 2:.5 3:+2. \r\n", [-1500, 0.5, 2, 0]),
         (b"0 qid:1 1:3.4028234663852886e38 2:-3e38", [3.4028235e38, -3e38, 0, 0]),
         (b"0 qid:1 1:1e-60 3:1", [0, 0, 1, 0]),
-    ],
-)
-def test_a_valid_line_has_these_features(tmp_path, line, values):
-    path = tmp_path / "good.txt"
-    path.write_bytes(line)
-    _, features = read(path, num_features=4)
-    expected = np.array([values], np.float32)
-    np.testing.assert_array_equal(features, expected[:, : features.shape[1]])
-    assert not expected[:, features.shape[1] :].any()
+    ]:
+        path.write_bytes(line)
+        _, features = read(path, num_features=4)
+        expected = np.array([values], np.float32)
+        np.testing.assert_array_equal(features, expected[:, : features.shape[1]])
+        assert not expected[:, features.shape[1] :].any()
 
 
-@pytest.mark.parametrize(
-    ("line", "doc_id"),
-    [
+def test_doc_ids_come_from_comments():
+    for line, doc_id in [
         (b"0 qid:1 1:1 #docid = GX008-86-4444840 inc = 1 prob = 0.08", b"GX008-86-4444840"),
         (b"0 qid:1 1:1 # docid=a#b\r\n", b"a#b"),
         (b"0 qid:1 #docid = x", b"x"),
@@ -147,24 +133,20 @@ def test_a_valid_line_has_these_features(tmp_path, line, values):
         (b"0 qid:1 1:1 #docid =", b""),
         (b"0 qid:1 1:1 # other docid = x", b""),
         (b"0 qid:1 1:1", b""),
-    ],
+    ]:
+        assert parse_head(line, 1, PLAIN).doc_id == doc_id
+
+
+def test_query_ids_may_be_any_text_without_whitespace_and_blank_lines_and_comments_have_none():
+    for query_id in ("7", "-", "qid:7", "a:b", "a#b", "#", "x_y", "\u00e9\u3000"):
+        assert parse_head(f"0 qid:{query_id} 1:1".encode(), 1, PLAIN).query_id == query_id.encode()
+    for line in (b"", b"\n", b" \t\r\n", b"#", b"  # 1 qid:1 1:1\n", b"#x"):
+        assert parse_head(line, 1, PLAIN) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "form"), [(1, "{:.4f}"), (1, "{!r}"), (200, "{:g}"), (200, "{:.9e}"), (1 << 18, "{!r}")]
 )
-def test_doc_id_comes_from_the_comment(line, doc_id):
-    assert parse_head(line, 1, PLAIN).doc_id == doc_id
-
-
-@pytest.mark.parametrize("query_id", ["7", "-", "qid:7", "a:b", "a#b", "#", "x_y", "\u00e9\u3000"])
-def test_query_id_may_be_any_text_without_whitespace(query_id):
-    assert parse_head(f"0 qid:{query_id} 1:1".encode(), 1, PLAIN).query_id == query_id.encode()
-
-
-@pytest.mark.parametrize("line", [b"", b"\n", b" \t\r\n", b"#", b"  # 1 qid:1 1:1\n", b"#x"])
-def test_blank_and_comment_lines_contain_no_document(line):
-    assert parse_head(line, 1, PLAIN) is None
-
-
-@pytest.mark.parametrize("size", [1, 200, 1 << 18])
-@pytest.mark.parametrize("form", ["{:.4f}", "{:g}", "{:.9e}", "{!r}"])
 def test_documents_of_blocks_of_any_size_have_the_written_values(tmp_path, monkeypatch, form, size):
     monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
     random = np.random.default_rng(0)
@@ -222,11 +204,10 @@ def test_a_query_in_two_places_is_refused(tmp_path, first, second, line):
     assert_refused(message, list, read_blocks(list(map(str, paths)), PLAIN))
 
 
-@pytest.mark.parametrize("text", ["", "\n", "# a\n\n# b"])
-@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_file_without_a_document_is_refused(tmp_path, text, packed):
+def test_files_without_a_document_are_refused(tmp_path):
     (tmp_path / "1.txt").write_text("0 qid:1 1:1\n")
-    path = tmp_path / ("2.txt.gz" if packed else "2.txt")
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    blocks = read_blocks([str(tmp_path / "1.txt"), str(path)], PLAIN)
-    assert_refused(f"{path}: the file has no documents", list, blocks)
+    for name, pack in (("2.txt", bytes), ("2.txt.gz", gzip.compress)):
+        for text in (b"", b"\n", b"# a\n\n# b"):
+            (tmp_path / name).write_bytes(pack(text))
+            blocks = read_blocks([str(tmp_path / each) for each in ("1.txt", name)], PLAIN)
+            assert_refused(f"{tmp_path / name}: the file has no documents", list, blocks)

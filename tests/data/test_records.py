@@ -156,52 +156,39 @@ def test_a_file_appears_when_all_is_written(tmp_path, monkeypatch):
 
 
 GOOD = {"label": number(1), "x": number(1), "features": number(1, 2)}
-LIST = "the list must have at least one document, got none."
-BAD = {
-    "another kind": (b"\x0a\xff", "must be a record of the kind 'elwc'."),
-    "no Example": (elwc({"q": text(b"b")}, [GOOD, b"\x0a\xff"]), "must be a record of the kind 'elwc'."),
-    "no documents": (elwc({"q": text(b"b")}, []), LIST),
-    "no label": (
-        elwc({"q": text(b"b")}, [{**GOOD, "label": number()}]),
-        "feature 'label' must be finite float32 numbers",
-    ),
-    "no query": (elwc({}, [GOOD]), "feature 'q' must be query ids without missing values, got None in row 0."),
-    "the same query": (elwc({"q": text(b"a")}, [GOOD]), "query 'a' must be in one record only."),
-    "another type": (elwc({"q": text(b"b")}, [{**GOOD, "x": text(b"1")}]), "Name: <unknown>, Key: x, Index: 0."),
-    "bytes": (elwc({"q": text(b"\xff")}, [GOOD]), "feature 'q' must be UTF-8 text."),
-    "missing": (elwc({"q": text(b"b")}, [{**GOOD, "x": number()}]), "feature 'x' must have 1 values, got 0 in row 0."),
-    "two": (
-        elwc({"q": text(b"b")}, [GOOD, {**GOOD, "x": number(1, 2)}]),
-        "feature 'x' must have 1 values, got 2 in row",
-    ),
-    "negative": (
-        elwc({"q": text(b"b")}, [{**GOOD, "label": number(-1)}]),
+B = {"q": text(b"b")}
+BAD = [  # the second record, after one of the query 'a'
+    (b"\x0a\xff", "must be a record of the kind 'elwc'."),
+    (elwc(B, [GOOD, b"\x0a\xff"]), "must be a record of the kind 'elwc'."),
+    (elwc(B, []), "the list must have at least one document, got none."),
+    (elwc(B, [{**GOOD, "label": number()}]), "feature 'label' must be finite float32 numbers"),
+    (elwc({}, [GOOD]), "feature 'q' must be query ids without missing values, got None in row 0."),
+    (elwc({"q": text(b"a")}, [GOOD]), "query 'a' must be in one record only."),
+    (elwc(B, [{**GOOD, "x": text(b"1")}]), "Name: <unknown>, Key: x, Index: 0."),
+    (elwc({"q": text(b"\xff")}, [GOOD]), "feature 'q' must be UTF-8 text."),
+    (elwc(B, [{**GOOD, "x": number()}]), "feature 'x' must have 1 values, got 0 in row 0."),
+    (elwc(B, [GOOD, {**GOOD, "x": number(1, 2)}]), "feature 'x' must have 1 values, got 2 in row"),
+    (
+        elwc(B, [{**GOOD, "label": number(-1)}]),
         "feature 'label' must be finite float32 numbers >= 0, got -1.0 in row 0.",
     ),
-    "infinite": (
-        elwc({"q": text(b"b")}, [{**GOOD, "x": number(float("inf"))}]),
-        "feature 'x' must be finite float32 numbers or missing, got inf in row 0.",
+    (
+        elwc(B, [{**GOOD, "x": number(float("inf"))}]),
+        "feature 'x' must be finite float32 numbers or missing, got inf in",
     ),
-    "vector": (
-        elwc({"q": text(b"b")}, [{**GOOD, "features": number(1, NAN)}]),
-        "feature 'features' must be finite numbers, got nan in row 0.",
-    ),
-    "vector, another size": (
-        elwc({"q": text(b"b")}, [GOOD, {**GOOD, "features": number(1)}]),
-        "feature 'features' must have 2 values, got 1 in row 1.",
-    ),
-    "steps": (sequence({"q": text(b"b")}, []), LIST),
-}
+    (elwc(B, [{**GOOD, "features": number(1, NAN)}]), "feature 'features' must be finite numbers, got nan in row 0."),
+    (elwc(B, [GOOD, {**GOOD, "features": number(1)}]), "feature 'features' must have 2 values, got 1 in row 1."),
+    (sequence(B, []), "the list must have at least one document, got none."),
+]
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_records_are_refused_with_their_position(case, tmp_path, monkeypatch):
-    record, message = BAD[case]
-    kind = "sequence_example" if case == "steps" else "elwc"
-    path = write(tmp_path / "r", KINDS[kind]({"q": text(b"a")}, [GOOD]), record)
+@pytest.mark.parametrize("inferred_from", [1, 100])
+def test_bad_records_are_refused_with_their_position(inferred_from, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_INFERRED_FROM", inferred_from)
     specs = {"x": tf.io.FixedLenFeature([], tf.float32), "features": tf.io.FixedLenFeature([2], tf.float32)}
-    for inferred_from in (1, 100):
-        monkeypatch.setattr(records, "_INFERRED_FROM", inferred_from)
+    for case, (record, message) in enumerate(BAD, 1):
+        kind = "sequence_example" if case == len(BAD) else "elwc"
+        path = write(tmp_path / f"{case}", KINDS[kind]({"q": text(b"a")}, [GOOD]), record)
         with pytest.raises(ValueError) as raised:
             read(path, kind=kind, example_features=specs)
         assert str(raised.value).startswith(f"{path}:record 2: {message}")

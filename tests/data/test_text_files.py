@@ -24,17 +24,15 @@ def zstd(content):
 PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
-@pytest.fixture(params=PACKERS)
-def packer(request):
-    return request.param, PACKERS[request.param]
+packers = pytest.mark.parametrize(("ending", "pack"), PACKERS.items(), ids=PACKERS)
 
 
 def lines(path):
     return [line for _, line in numbered_lines(str(path))]
 
 
-def test_compressed_files_contain_the_original_lines(tmp_path, packer):
-    ending, pack = packer
+@packers
+def test_compressed_files_contain_the_original_lines(tmp_path, ending, pack):
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(pack(TEXT))
     assert lines(path) == TEXT.splitlines(keepends=True)
@@ -42,8 +40,8 @@ def test_compressed_files_contain_the_original_lines(tmp_path, packer):
     assert lines(path) == TEXT.splitlines(keepends=True)
 
 
-def test_every_truncation_is_refused(tmp_path, packer):
-    ending, pack = packer
+@packers
+def test_every_truncation_is_refused(tmp_path, ending, pack):
     packed = pack(TEXT[:500])
     path = tmp_path / f"a.txt{ending}"
     for length in range(0, len(packed), 3):
@@ -56,22 +54,19 @@ def test_every_truncation_is_refused(tmp_path, packer):
                 lines(path)
 
 
-@pytest.mark.parametrize("damage", ["text", "checksum", "middle"])
-def test_damaged_data_is_refused(tmp_path, packer, damage):
-    ending, pack = packer
-    packed = bytearray(pack(TEXT))
-    if damage == "text":
-        packed = bytearray(TEXT)
-    else:
-        packed[-6 if damage == "checksum" else len(packed) // 2] ^= 0xFF
-    path = tmp_path / f"a.txt{ending}"
-    path.write_bytes(packed)
-    with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: "):
-        read_letor(path)
+@packers
+def test_damaged_data_is_refused(tmp_path, ending, pack):
+    path, packed = tmp_path / f"a.txt{ending}", pack(TEXT)
+    checksum, middle = bytearray(packed), bytearray(packed)
+    checksum[-6] ^= 0xFF
+    middle[len(packed) // 2] ^= 0xFF
+    for damaged in (TEXT, checksum, middle):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: "):
+            read_letor(path)
 
 
-@pytest.mark.parametrize("ending", ["", ".gz"])
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize(("ending", "line_end"), [("", b"\n"), ("", b"\r\n"), (".gz", b"\r\n")])
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path, ending, line_end):
     content = b"\xef\xbb\xbf1 qid:a 1:0.5 # docid = d1\n0 qid:b 1:2\n".replace(b"\n", line_end)
     path = tmp_path / f"a.txt{ending}"
@@ -103,18 +98,15 @@ def test_uris_of_files_with_blanks_and_names_with_colons_are_read(tmp_path, monk
     assert read_letor("a:1.txt", cache_dir=tmp_path / "cache").documents == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nope://a/*.txt", "`file_pattern` must match files, got 'nope://a/*.txt': "),
-        ("file://{folder}/no*", "`file_pattern` must match files, got 'file://{folder}/no*', which matches none."),
-        ("file://{folder}", "`file_pattern` must match files, got 'file://{folder}', a folder."),
-    ],
-)
-def test_uris_without_files_are_refused(tmp_path, name, message):
-    with pytest.raises(ValueError) as raised:
-        expand_paths(name.format(folder=tmp_path))
-    assert str(raised.value).startswith(message.format(folder=tmp_path))
+def test_uris_without_files_are_refused(tmp_path):
+    for uri, problem in (
+        ("nope://a/*.txt", ": "),
+        (f"file://{tmp_path}/no*", ", which matches none."),
+        (f"file://{tmp_path}", ", a folder."),
+    ):
+        with pytest.raises(ValueError) as raised:
+            expand_paths(uri)
+        assert str(raised.value).startswith(f"`file_pattern` must match files, got {uri!r}{problem}")
 
 
 def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
@@ -128,21 +120,14 @@ def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
     assert expand_paths(at("odd[1].txt")) == at("odd[1].txt")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("no*.txt", "`file_pattern` must match files, got 'no*.txt', which matches none."),
-        (["a.txt", "no"], "`file_pattern` must match files, got 'no', which matches none."),
-        (".", "`file_pattern` must match files, got '.', a folder."),
-        ([], "`file_pattern` must be a path, a pattern or a list of these, got []."),
-        (["*.txt", "a.txt"], "`file_pattern` must match each file once, got 'a.txt' twice."),
-        ([3], "`file_pattern` must be a path, a pattern or a list of these, got [3]."),
-        (3, "`file_pattern` must be a path, a pattern or a list of these, got 3."),
-        (None, "`file_pattern` must be a path, a pattern or a list of these, got None."),
-        (b"a.txt", "`file_pattern` must be a path, a pattern or a list of these, got b'a.txt'."),
-    ],
-)
-def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
+def test_bad_file_patterns_are_refused(tmp_path, monkeypatch):
     (tmp_path / "a.txt").touch()
     monkeypatch.chdir(tmp_path)
-    assert_refused(message, expand_paths, pattern)
+    for pattern, message in (
+        ("no*.txt", "match files, got 'no*.txt', which matches none."),
+        (["a.txt", "no"], "match files, got 'no', which matches none."),
+        (".", "match files, got '.', a folder."),
+        (["*.txt", "a.txt"], "match each file once, got 'a.txt' twice."),
+        *((bad, f"be a path, a pattern or a list of these, got {bad!r}.") for bad in ([], [3], 3, None, b"a.txt")),
+    ):
+        assert_refused(f"`file_pattern` must {message}", expand_paths, pattern)

@@ -22,19 +22,16 @@ def test_the_table_is_that_of_scikit_learn(strategy):
         assert set(table.counts) == {125}
 
 
-@pytest.mark.parametrize(
-    ("labels", "predictions", "bins", "expected"),
-    [
+def test_the_error_is_the_mean_gap_weighted_by_documents():
+    for labels, predictions, bins, expected in (
         ([0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0], 10, 0.0),
         ([0, 1], [1.0, 0.0], 10, 1.0),
         ([0, 1], [0.5, 0.5], 10, 0.0),
         ([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], 2, 0.5 * 0.2 + 0.5 * 0.25),
         ([0, 1, 1], [0.2, 0.3, 0.5], 2, 2 / 3 * 0.25 + 1 / 3 * 0.5),  # A bin contains its lower end.
-    ],
-)
-def test_the_error_is_the_mean_gap_weighted_by_documents(labels, predictions, bins, expected):
-    table = evaluation.reliability(labels, predictions, bins=bins)
-    assert table.expected_calibration_error == pytest.approx(expected)
+    ):
+        table = evaluation.reliability(labels, predictions, bins=bins)
+        assert table.expected_calibration_error == pytest.approx(expected)
 
 
 def test_expected_labels_are_compared_in_bins_of_equally_many_documents():
@@ -42,19 +39,16 @@ def test_expected_labels_are_compared_in_bins_of_equally_many_documents():
     assert table.predicted.tolist() == [0.0, 2.0] and table.expected_calibration_error == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_invalid_arguments_are_named():
+    for arguments, message in (
         ({"labels": [0], "predictions": [1.5]}, "`predictions` must be numbers in .0, 1., got 1.5 to 1.5"),
         ({"labels": [0], "predictions": [np.nan]}, "`predictions` must be numbers in"),
         ({"labels": [0, 1], "predictions": [0.5]}, "`labels` must be 1 numbers >= 0, got shape"),
         ({"labels": [0], "predictions": [0.5], "bins": 0}, "`bins` must be an integer >= 1, got 0."),
         ({"labels": [0], "predictions": [0.5], "strategy": "k"}, "`strategy` must be one of 'uniform', 'quantile'"),
-    ],
-)
-def test_invalid_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        evaluation.reliability(**arguments)
+    ):
+        with pytest.raises(ValueError, match=message):
+            evaluation.reliability(**arguments)
 
 
 def test_intervals_are_those_of_wilson():

@@ -24,7 +24,7 @@ def exact_p_value(differences):
     return np.mean([value >= abs(sum(differences)) - 1e-12 for value in sums])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_p_value_approximates_that_of_all_sign_patterns(seed):
     random = np.random.RandomState(seed)
     differences = random.randn(8) + 0.4 * seed
@@ -84,9 +84,8 @@ def test_p_values_are_uniform_under_the_null_hypothesis():
 ONE = {"x": 0.5}
 
 
-@pytest.mark.parametrize(
-    "a, b, options, message",
-    [
+def test_bad_arguments_are_refused():
+    for a, b, options, message in (
         ({}, {}, {}, "`a` must contain at least one query, got none."),
         ({**ONE, "y": 0.1}, ONE, {}, "`a` and `b` must contain the same queries, got no 'y' in `b`."),
         (ONE, {**ONE, "y": 0.1}, {}, "`a` and `b` must contain the same queries, got no 'y' in `a`."),
@@ -95,8 +94,6 @@ ONE = {"x": 0.5}
         (ONE, ONE, {"samples": 0}, "`samples` must be an integer >= 1, got 0."),
         (ONE, ONE, {"seed": -1}, "`seed` must be an integer >= 0, got -1."),
         (ONE, ONE, {"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296."),
-    ],
-)
-def test_bad_arguments_are_refused(a, b, options, message):
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        randomization_test(a, b, **options)
+    ):
+        with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+            randomization_test(a, b, **options)

@@ -96,9 +96,13 @@ LENGTHS = {
     **dict.fromkeys(("late", "single"), {"query_length": 6, "length": 12}),
     "cross": {"length": 14, "passages": 2},
 }
-all_architectures = pytest.mark.parametrize(
-    "architecture", ["late", "single", pytest.param("cross", marks=pytest.mark.slow)]
-)
+
+
+@pytest.fixture(scope="session")
+def single(checkpoint, table):
+    """An untrained ranker by single vectors."""
+    options = {"architecture": "single", "epochs": 0, "verbose": False, **LENGTHS["single"]}
+    return text.TextRanker(encoder=checkpoint, **options).fit(table)
 
 
 def inputs_of(architecture, encoder, table):

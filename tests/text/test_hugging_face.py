@@ -91,24 +91,21 @@ def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(fold
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "missing", "message"),
     [
-        ({"hidden_act": "mish"}, "`activation` must be one of .*, got 'mish'"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute', got 'relative_key'"),
-        ({"num_hidden_layers": 3}, "KerasHub cannot read it: .*encoder.layer.2"),
-        ({"vocab_size": 9}, "KerasHub cannot read it: .*shape"),
+        ({"hidden_act": "mish"}, None, "`activation` must be one of .*, got 'mish'"),
+        ({"position_embedding_type": "relative_key"}, None, "must be 'absolute', got 'relative_key'"),
+        ({"num_hidden_layers": 3}, None, "KerasHub cannot read it: .*encoder.layer.2"),
+        ({"vocab_size": 9}, None, "KerasHub cannot read it: .*shape"),
+        ({}, "model.safetensors", "KerasHub cannot read it: .*model.safetensors"),
+        ({}, "vocab.txt", "KerasHub cannot read it: .*vocab.txt"),
     ],
 )
-def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, message):
+def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, missing, message):
+    changed(folder, tmp_path, **values)
+    if missing:
+        (tmp_path / missing).unlink()
     with pytest.raises(ValueError, match=message):
-        text.load_encoder(changed(folder, tmp_path, **values))
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt"])
-def test_a_missing_file_is_named_in_the_error(folder, tmp_path, name):
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / name).unlink()
-    with pytest.raises(ValueError, match=f"KerasHub cannot read it: .*{name}"):
         text.load_encoder(tmp_path)
 
 

@@ -31,21 +31,25 @@ def pair(query, document, length, passages, special):
     return rows
 
 
-@pytest.mark.parametrize("passages", [1, 2, 3])
 @pytest.mark.parametrize(("length", "special"), [(5, SPECIAL), (8, SPECIAL), (12, SPECIAL), (6, TWO), (11, TWO)])
-def test_pairs_match_a_token_by_token_reference(length, special, passages):
+def test_pairs_match_a_token_by_token_reference(length, special):
     random = np.random.RandomState(0)
     queries = [random.randint(10, 99, size).tolist() for size in (0, 1, 3, 4, 9, 2, 2, 30, 30, 30)]
     documents = [random.randint(10, 99, size).tolist() for size in (0, 0, 1, 9, 40, 13, 14, 0, 2, 20)]
     texts = tf.ragged.constant(queries, tf.int32), tf.ragged.constant(documents, tf.int32)
-    found = layout.pairs(*texts, length, passages, special)
-    expected = [pair(*texts, length, passages, special) for texts in zip(queries, documents, strict=True)]
-    np.testing.assert_array_equal(found, expected)
+    for passages in (1, 2, 3):
+        found = layout.pairs(*texts, length, passages, special)
+        expected = [pair(*lists, length, passages, special) for lists in zip(queries, documents, strict=True)]
+        np.testing.assert_array_equal(found, expected)
+
+
+def word_pieces_of_the_package(vocabulary=VOCABULARY):
+    return tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(vocabulary)})
 
 
 @pytest.mark.parametrize("length", [10, 11])
 def test_the_longer_text_is_truncated_as_by_the_package_tokenizers(length):
-    tokenizer = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(VOCABULARY)})
+    tokenizer = word_pieces_of_the_package()
     tokenizer.enable_truncation(length)
     pairs = [("wing " * query, "heat " * document) for query in (1, 4, 9, 20) for document in (1, 2, 4, 9, 20)]
     tokens = [layout.in_graph(word_piece())(tf.constant(texts)) for texts in zip(*pairs, strict=True)]
@@ -90,23 +94,18 @@ def test_words_are_split_into_word_pieces():
     tokens = layout.in_graph(word_piece())(tf.constant(TEXTS))
     names = [[VOCABULARY[token] for token in row] for row in tokens.to_list()]
     assert names[:2] == [["wing", "##s", "[UNK]", "of", "heat", "##ed", "gas", "."], []]
-    same = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(VOCABULARY)})
-    assert tokens.to_list() == [row.ids for row in same.encode_batch(TEXTS, add_special_tokens=False)]
+    same = word_pieces_of_the_package().encode_batch(TEXTS, add_special_tokens=False)
+    assert tokens.to_list() == [row.ids for row in same]
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["\u306a" * 34, "\U0001f600" * 100, "\u306a" * 101, "n" * 100, "n" * 101, "a\u2028n", "N\u03a3"],
-    ids=lambda word: f"{ord(word[0]):x}_{len(word)}",
-)
-def test_a_word_has_up_to_100_characters(word):
+def test_a_word_has_up_to_100_characters():
+    words = ["\u306a" * 34, "\U0001f600" * 100, "\u306a" * 101, "n" * 100, "n" * 101, "a\u2028n", "N\u03a3"]
     vocabulary = [*VOCABULARY, *"an\u306a\U0001f600", *(f"##{letter}" for letter in "n\u306a\U0001f600\u03c2\u03c3")]
-    found = layout.in_graph(keras_hub.models.BertTokenizer(vocabulary, lowercase=True))(tf.constant([word]))
-    same = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(vocabulary)})
-    assert found.to_list() == [same.encode(word, add_special_tokens=False).ids]
+    found = layout.in_graph(keras_hub.models.BertTokenizer(vocabulary, lowercase=True))(tf.constant(words))
+    same = word_pieces_of_the_package(vocabulary).encode_batch(words, add_special_tokens=False)
+    assert found.to_list() == [row.ids for row in same]
 
 
-@pytest.mark.slow
 def test_byte_pairs_are_those_of_the_package_tokenizers():
     tokenizer = byte_pairs()
     texts = [re.sub("[^a-z ,.]", "", text) for text in TEXTS]  # The small vocabulary lacks other letters.

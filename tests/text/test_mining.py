@@ -5,18 +5,12 @@ import pandas as pd
 import pytest
 
 from experiments import text_collections
-from tests.text.conftest import LENGTHS, made_up
+from tests.text.conftest import made_up
 from tfr_smooth import text
 from tfr_smooth.text import mining
 
 TEXTS, ASKED, LABELS = made_up()
 DOCUMENTS = [" ".join(each) for each in TEXTS.values()]
-
-
-@pytest.fixture(scope="module")
-def single(checkpoint, table):
-    options = {"architecture": "single", "epochs": 0, "verbose": False, **LENGTHS["single"]}
-    return text.TextRanker(encoder=checkpoint, **options).fit(table)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +27,13 @@ def retrievers(single):
     return {"bm25": ("bm25", bm25), "single": (single, cosines)}
 
 
-@pytest.mark.parametrize("options", [{}, {"range_min": 3}, {"relative_margin": 0.1}, {"negatives": 100}])
-@pytest.mark.parametrize("name", ["bm25", "single"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("bm25", each) for each in ({}, {"range_min": 3}, {"relative_margin": 0.1}, {"negatives": 100})),
+        ("single", {"range_min": 3, "relative_margin": 0.1}),
+    ],
+)
 def test_the_best_unjudged_documents_are_mined(retrievers, table, name, options):
     (retriever, scores_of), some = retrievers[name], table.groupby("query_id").head(8)
     found = text.mine_negatives(retriever, some, DOCUMENTS, query_id="query_id", **{"negatives": 4, **options})

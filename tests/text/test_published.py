@@ -14,6 +14,7 @@ import tensorflow as tf
 import tokenizers
 from safetensors import numpy as safetensors
 
+from tests import helpers
 from tests.text.conftest import proto
 from tfr_smooth import serving, text
 from tfr_smooth.text import published
@@ -21,9 +22,12 @@ from tfr_smooth.text import published
 # Written by benchmarks/published.py, with the package transformers 5.
 FOLDER = pathlib.Path(__file__).parent / "published"
 FAMILIES = ["bert", "distilbert", "roberta", "albert", "xlm_roberta", "electra"]
-every = pytest.mark.parametrize(
-    "family", [FAMILIES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES[1:])]
-)
+SIGMOID = "torch.nn.modules.activation.Sigmoid"
+
+
+def slow_after_first(names):
+    """The first of these names is fast."""
+    return [names[0], *(pytest.param(name, marks=pytest.mark.slow) for name in names[1:])]
 
 
 def frame_of(family):
@@ -32,17 +36,19 @@ def frame_of(family):
     return pd.DataFrame({"query": queries, "text": texts}), found
 
 
-def changed(target, family="bert", **values):
-    """Copies a folder with other values in its configuration; None removes one."""
+def changed(target, family="bert", name="config.json", **values):
+    """Copies a folder with other values in a file of JSON; None removes one."""
     shutil.copytree(FOLDER / family, target, dirs_exist_ok=True)
-    config = {**json.loads((target / "config.json").read_text()), **values}
-    (target / "config.json").write_text(
-        json.dumps({name: value for name, value in config.items() if value is not None})
-    )
+    content = json.loads((target / name).read_text()) if (target / name).exists() else {}
+    write(target / name, {key: value for key, value in {**content, **values}.items() if value is not None})
     return target
 
 
-@every
+def write(path, content):
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@pytest.mark.parametrize("family", slow_after_first(FAMILIES))
 def test_a_cross_encoder_has_the_tokens_and_scores_of_transformers(family):
     ranker = text.TextRanker.from_pretrained(FOLDER / family)
     frame, expected = frame_of(family)
@@ -53,111 +59,116 @@ def test_a_cross_encoder_has_the_tokens_and_scores_of_transformers(family):
     assert ranker.get_params()["length"] == 40  # the tokenizer's
 
 
-def test_it_ranks_measures_saves_and_exports_without_training(tmp_path):
-    ranker = text.TextRanker.from_pretrained(FOLDER / "bert")
+@pytest.mark.slow
+def test_it_ranks_measures_saves_exports_and_scores_partitions_without_training(tmp_path):
+    ranker = text.TextRanker.from_pretrained(FOLDER / "bert", query_id="id", text="document")
     frame, expected = frame_of("bert")
+    frame = frame.rename(columns={"text": "document"}).assign(id=[0, 1, 2])
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_allclose(text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), ranker.predict(frame))
-    loaded = serving.load(ranker.export(tmp_path / "export"))
-    np.testing.assert_allclose(loaded.score(frame), expected["scores"], rtol=1e-4, atol=1e-4)
-    one = frame.assign(query="wing", label=[0, 1, 0])
+    path = ranker.export(tmp_path / "export")
+    scorers = serving.PartitionScorer(ranker), serving.PartitionScorer(path, query="query", text="document")
+    assert [scorer.key for scorer in scorers] == ["id", "query"]
+    for scorer in scorers:
+        found = pickle.loads(pickle.dumps(scorer))(pd.concat([frame] * 2)[::-1])
+        np.testing.assert_allclose(found["score"], (expected["scores"] * 2)[::-1], rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="`text` must be one of .*, got 'text'"):
+        serving.PartitionScorer(path, query="query")(frame)
+    one = frame.assign(query="wing", id=0, label=[0, 1, 0])
     assert ranker.rank(one)["score"].is_monotonic_decreasing
     assert 0.0 <= ranker.evaluate(one)["ndcg"].mean <= 1.0
 
 
-def test_partitions_have_its_scores_with_and_without_an_export(tmp_path):
-    ranker = text.TextRanker.from_pretrained(FOLDER / "bert", query_id="id", text="document")
-    frame = pd.concat([frame_of("bert")[0]] * 2, ignore_index=True).rename(columns={"text": "document"})
-    frame["id"] = pd.factorize(frame["query"])[0]
-    path = ranker.export(tmp_path)
-    scorers = serving.PartitionScorer(ranker), serving.PartitionScorer(path, query="query", text="document")
-    assert [scorer.key for scorer in scorers] == ["id", "query"]
-    for scorer in scorers:
-        found = pickle.loads(pickle.dumps(scorer))(frame.sample(frac=1.0, random_state=0)).sort_index()
-        np.testing.assert_allclose(found["score"], ranker.predict(frame), rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match="`text` must be one of .*, got 'text'"):
-        serving.PartitionScorer(path, query="query")(frame)
+def assert_near(ranker, expected, most):
+    """The weights are equal up to `most`, and not equal if it is not 0."""
+    pairs = zip(ranker.model_.get_weights(), expected.model_.get_weights(), strict=True)
+    change = max(np.abs(found - weights).max() for found, weights in pairs)
+    assert change <= most and (change > 0.0) == (most > 0.0)
 
 
+@pytest.mark.slow
 def test_training_starts_from_it(table):
-    quick = {"length": 14, "epochs": 1, "verbose": False, "select_by": "last"}
-    published = text.TextRanker.from_pretrained(FOLDER / "bert", length=14)
-    none = text.TextRanker(encoder=FOLDER / "bert", **{**quick, "epochs": 0}).fit(table)
-    np.testing.assert_allclose(none.predict(table), published.predict(table), rtol=1e-5, atol=1e-6)
-    trained = text.TextRanker(encoder=FOLDER / "bert", **quick).fit(table)
-    again = text.TextRanker(encoder=FOLDER / "bert", **quick).fit(table, init_model=published)
-    np.testing.assert_allclose(again.predict(table), trained.predict(table), rtol=1e-5, atol=1e-6)
-    change = np.abs(trained.predict(table) - published.predict(table)).max()
-    assert 0.0 < change < 1.0  # the head is not new, and learns at the encoder's rate
+    options = {"encoder": FOLDER / "bert", "length": 14, "verbose": False, "select_by": "last"}
+    few, published = table[table["query_id"] < "q12"], text.TextRanker.from_pretrained(FOLDER / "bert", length=14)
+    assert_near(text.TextRanker(**options, epochs=0).fit(few), published, 0.0)
+    trained = text.TextRanker(**options, epochs=1).fit(few)
+    again = text.TextRanker(**options, epochs=1).fit(few, init_model=published)
+    helpers.assert_same(again.model_.get_weights(), trained.model_.get_weights(), rtol=1e-5, atol=1e-6)
+    # The head is not new, and learns at the encoder's rate: one step of Adam for each of at most two batches.
+    assert_near(trained, published, 2.5 * 2e-5)
 
 
-@pytest.mark.parametrize(
-    ("settings", "is_sigmoid"),
-    [
-        ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.Sigmoid"}, True),
-        ({"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}}, True),
-        ({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}, False),
-        ({}, False),
-    ],
-)
-@pytest.mark.parametrize("of_library", [False, True])
-def test_the_activation_is_that_of_the_configuration(settings, is_sigmoid, of_library, tmp_path):
-    frame, expected = frame_of("bert")
-    folder = changed(tmp_path, **settings)
-    if of_library and not settings:  # as sentence-transformers 6 writes it
-        content = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Sigmoid"}
-        (folder / "config_sentence_transformers.json").write_text(json.dumps(content))
-        is_sigmoid = True
-    scores = text.TextRanker.from_pretrained(folder).predict(frame)
-    logits = np.array(expected["scores"])
-    np.testing.assert_allclose(scores, 1.0 / (1.0 + np.exp(-logits)) if is_sigmoid else logits, rtol=1e-4, atol=1e-4)
-
-
-def test_a_sigmoid_is_no_part_of_the_training(tmp_path):
-    model = text.TextRanker.from_pretrained(
-        changed(tmp_path, sbert_ce_default_activation_function="torch.nn.modules.activation.Sigmoid")
-    ).model_
-    ids = {"pair_ids": tf.constant([[[[2, 7, 8, 3, 18, 10, 3]]]])}
+def test_the_activation_is_that_of_the_configuration_and_no_part_of_the_training(tmp_path):
+    folder = changed(tmp_path / "library")
+    content = {"model_type": "CrossEncoder", "activation_fn": SIGMOID}  # as sentence-transformers 6 writes it
+    write(folder / "config_sentence_transformers.json", content)
+    others = [{"sentence_transformers": {"activation_fn": SIGMOID}}, {"sbert_ce_default_activation_function": SIGMOID}]
+    others.append({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"})
+    folders = [folder, *(changed(tmp_path / str(number), **values) for number, values in enumerate(others))]
+    found = [published.read(each).head.options["output"] for each in [*folders, FOLDER / "bert"]]
+    assert found == ["sigmoid"] * 3 + [None] * 2
+    ranker, (frame, expected) = text.TextRanker.from_pretrained(folder), frame_of("bert")
+    probabilities = 1.0 / (1.0 + np.exp(-np.array(expected["scores"])))
+    np.testing.assert_allclose(ranker.predict(frame), probabilities, rtol=1e-4, atol=1e-4)
+    model, ids = ranker.model_, {"pair_ids": tf.constant([[expected["ids"][:1]]])}
     model.encoder.backbone.trainable = False
     plain, probability = (float(model(ids, training=training)[0, 0]) for training in (True, False))
-    assert 0.0 < probability < 1.0 and plain != probability
+    assert probability == pytest.approx(probabilities[0], abs=1e-4) and abs(plain - probability) > 0.01
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (
-            {"id2label": {"0": "no", "1": "yes"}},
-            "config.json: the model must have one label, which is the score, got 2",
-        ),
-        ({"id2label": None}, "the model must have one label, which is the score, got 2"),
-        ({"architectures": ["XLNetForSequenceClassification"]}, "architectures must be one of Bert.*, got XLNetFor"),
-        ({"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one label, or a model"),
-        ({"sbert_ce_default_activation_function": "torch.nn.Tanh"}, "activation` must be one of 'Identity', .* 'Tanh'"),
-    ],
-)
-def test_other_models_are_refused_by_name(values, message, tmp_path):
+SBERT, TYPE = "sentence_transformers.models.", "a JSON file has other values: "
+REFUSED = [  # a folder, a file with other values or another content, and what is refused
+    ("bert", "config.json", {"id2label": {"0": "no", "1": "yes"}}, "config.json: the model must have one .*, got 2"),
+    ("bert", "config.json", {"id2label": None}, "the model must have one label, which is the score, got 2"),
+    ("bert", "config.json", {"architectures": ["XLNetForSequenceClassification"]}, "must be one of Bert.*, got XLNetF"),
+    ("bert", "config.json", {"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one la"),
+    ("bert", "config.json", {"sbert_ce_default_activation_function": "torch.nn.Tanh"}, "be one of 'Iden.*, .* 'Tanh'"),
+    ("bert", "config.json", [], "config.json: must be a dict, got list"),
+    ("electra", "config.json", {"embedding_size": 6}, "embedding_size must be hidden_size, got 6 and 12"),
+    ("bert", "tokenizer_config.json", {"model_max_length": "40"}, TYPE + "TypeError: .* 'str'"),
+    ("roberta", "tokenizer_config.json", {"add_prefix_space": True}, "add_prefix_space of the tokenizer must be"),
+    ("albert", "tokenizer_config.json", {"keep_accents": True}, "ALBERT must have lower case without accents"),
+    ("bert", "added_tokens.json", {"[Q]": 20}, r"must not be added, got \['\[Q\]'\]"),
+    ("bert", "model.safetensors.index.json", {}, "classifier.* cannot be read|KeyError"),
+    ("bert", "modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
+    ("bert", "modules.json", [{"path": "1"}], TYPE + "KeyError: 'type'"),
+    ("bert", "modules.json", [{"type": f"{SBERT}CNN", "path": "0"}], "modules must be an encoder, .*, got CNN"),
+    ("bert", "modules.json", [{"type": SBERT + kind, "path": kind} for kind in published._MODULES[2]],
+     "Dense/config.json: not JSON: .* No such file"),
+    ("colbert", "artifact.metadata", {"similarity": "l2"}, "artifact.metadata: similarity must be 'cosine', got 'l2'"),
+    ("colbert", "artifact.metadata", {"attend_to_mask_tokens": True}, "attend_to_mask_tokens must be False, got True"),
+    ("colbert", "artifact.metadata", {"query_token_id": "[Q]"}, r"`tokenizer` must have the token '\[Q\]'"),
+    *(("colbert", name, '{"a": ', f"{name}: not JSON: Expecting value")
+      for name in ("config.json", "tokenizer_config.json", "artifact.metadata")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_other_models_and_damaged_files_are_refused_by_name(case, tmp_path):
+    family, name, content, message = REFUSED[case]
+    folder = changed(tmp_path, family, **({"architectures": ["BertModel"]} if name == "modules.json" else {}))
+    if isinstance(content, dict) and name != "modules.json":
+        changed(folder, family, name, **content)
+    else:
+        write(folder / name, content)
     with pytest.raises(ValueError, match=message):
-        text.TextRanker.from_pretrained(changed(tmp_path, **values))
+        text.TextRanker.from_pretrained(folder).predict({"query": ["wing"], "text": ["lift"]})
 
 
 def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
-    folder = changed(tmp_path / "without")
-    tensors = safetensors.load_file(folder / "model.safetensors")
+    path = changed(tmp_path) / "model.safetensors"
+    content, tensors = path.read_bytes(), safetensors.load_file(path)
     del tensors["classifier.weight"]
-    safetensors.save_file(tensors, folder / "model.safetensors")
+    safetensors.save_file(tensors, path)
     with pytest.raises(ValueError, match="model.safetensors: classifier.weight cannot be read"):
-        text.TextRanker.from_pretrained(folder)
-    folder = changed(tmp_path / "truncated")
-    content = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+        text.TextRanker.from_pretrained(tmp_path)
+    path.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match="model.safetensors: .* cannot be read"):
-        text.TextRanker.from_pretrained(folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
-    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.CNN", "path": "0"}]))
-    with pytest.raises(ValueError, match="modules.json: modules must be an encoder, its pooling, .*, got CNN"):
-        text.TextRanker.from_pretrained(folder)
+        text.TextRanker.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="`checkpoint` must be a cross-encoder with one label, or"):
+        text.TextRanker.from_pretrained(FOLDER / "colbert", architecture="cross")
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'encoder'"):
+        text.TextRanker.from_pretrained(FOLDER / "bert", encoder=FOLDER / "roberta")
 
 
 @pytest.mark.parametrize(
@@ -171,84 +182,39 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
 )
 def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(family, values, tokenizer, expected, tmp_path):
     folder = changed(tmp_path, family, **values)
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({} if tokenizer is None else {"model_max_length": tokenizer})
-    )
+    write(folder / "tokenizer_config.json", {} if tokenizer is None else {"model_max_length": tokenizer})
     assert published.read(folder).sizes == {"length": expected}
 
 
+@pytest.mark.slow
 def test_colbert_has_its_markers_masks_and_linear_layer(tmp_path):
     ranker = text.TextRanker.from_pretrained(FOLDER / "colbert")
     frame, expected = frame_of("colbert")
-    assert {name: ranker.get_params()[name] for name in ("architecture", "length", "query_length")} == {
-        "architecture": "late",
-        "length": 12,
-        "query_length": 8,
-    }
-    np.testing.assert_allclose(ranker.predict(frame), expected["scores"], rtol=1e-5)
+    sizes = {"architecture": "late", "length": 12, "query_length": 8}
+    assert {**ranker.get_params(), **sizes} == ranker.get_params()
     ranker.save(tmp_path / "ranker.keras")
-    np.testing.assert_allclose(
-        text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), expected["scores"], rtol=1e-5
-    )
+    for each in (ranker, text.TextRanker.load(tmp_path / "ranker.keras")):
+        np.testing.assert_allclose(each.predict(frame), expected["scores"], rtol=1e-5)
     # In a list with other documents, and as text
+    one = frame.assign(query="heat flow")
     loaded = serving.load(ranker.export(tmp_path / "export"))
-    np.testing.assert_allclose(
-        loaded.score(frame.assign(query="heat flow")), ranker.predict(frame.assign(query="heat flow")), rtol=1e-5
-    )
-    counted = text.TextRanker.from_pretrained(colbert(tmp_path / "counted", mask_punctuation=False)).predict(frame)
+    np.testing.assert_allclose(loaded.score(one), ranker.predict(one), rtol=1e-5)
+    folder = changed(tmp_path / "counted", "colbert", "artifact.metadata", mask_punctuation=False)
+    counted = text.TextRanker.from_pretrained(folder).predict(frame)
     assert (counted[:3] == pytest.approx(expected["scores"][:3])) and abs(counted[3] - expected["scores"][3]) > 1e-3
 
 
-def colbert(target, **values):
-    folder = changed(target, "colbert")
-    config = json.loads((folder / "artifact.metadata").read_text())
-    (folder / "artifact.metadata").write_text(json.dumps({**config, **values}))
-    return folder
-
-
+@pytest.mark.slow
 def test_training_starts_from_colbert(table):
     options = {"encoder": FOLDER / "colbert", "architecture": "late", "length": 12, "query_length": 8, "verbose": False}
-    first = text.TextRanker.from_pretrained(FOLDER / "colbert").predict(table)
-    np.testing.assert_allclose(text.TextRanker(**options, epochs=0).fit(table).predict(table), first, rtol=1e-5)
-    trained = text.TextRanker(**options, epochs=1).fit(table)
-    assert 0.0 < np.abs(trained.predict(table) - first).max() < 1.0
+    first = text.TextRanker.from_pretrained(FOLDER / "colbert")
+    assert_near(text.TextRanker(**options, epochs=0).fit(table), first, 0.0)
+    assert_near(text.TextRanker(**options, epochs=1).fit(table[table["query_id"] < "q12"]), first, 0.01)
     single = text.TextRanker(**{**options, "architecture": "single"}, epochs=0).fit(table)
     assert single.model_.dense is None and not single.model_.encoder.markers  # they are those of token vectors
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"similarity": "l2"}, "artifact.metadata: similarity must be 'cosine', got 'l2'"),
-        ({"attend_to_mask_tokens": True}, "artifact.metadata: attend_to_mask_tokens must be False, got True"),
-        ({"query_token_id": "[Q]"}, r"`tokenizer` must have the token '\[Q\]'"),
-    ],
-)
-def test_another_colbert_is_refused_by_name(values, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        text.TextRanker.from_pretrained(colbert(tmp_path, **values)).predict(frame_of("colbert")[0])
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
-def test_a_tokenizer_json_is_enough(family, tmp_path):
-    # transformers 5 writes no other file of the tokenizer.
-    folder = changed(tmp_path / "model", family)
-    ranker = text.TextRanker.from_pretrained(folder)
-    ranker.export(tmp_path / "onnx", format="onnx")
-    shutil.copy(tmp_path / "onnx" / "tokenizer.json", folder)
-    for name in ("vocab.txt", "vocab.json", "merges.txt"):
-        (folder / name).unlink(missing_ok=True)
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings.pop("do_lower_case", None)
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    frame, expected = frame_of(family)
-    frame.loc[1, "query"] = "WING"
-    found = text.TextRanker.from_pretrained(folder).predict(frame)
-    np.testing.assert_array_equal(found, ranker.predict(frame))
-    np.testing.assert_allclose(found[[0, 2]], np.array(expected["scores"])[[0, 2]], rtol=1e-4)
-
-
-@pytest.mark.parametrize("family", ["xlm_roberta", pytest.param("albert", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", slow_after_first(["xlm_roberta", "albert"]))
 def test_a_tokenizer_json_has_the_pieces_and_the_characters_of_sentencepiece(family, tmp_path):
     folder, (frame, expected) = changed(tmp_path, family), frame_of(family)
     next(folder.glob("s*.model")).unlink()
@@ -260,12 +226,10 @@ def test_a_tokenizer_json_has_the_pieces_and_the_characters_of_sentencepiece(fam
     steps = (content["normalizer"] or {}).get("normalizers", [])
     step = {"type": "Precompiled", "precompiled_charsmap": charsmap}
     content["normalizer"] = {"type": "Sequence", "normalizers": [*steps, step]} if steps else step
-    (folder / "tokenizer.json").write_text(json.dumps(content))
-    tokenize = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).encode
-    written = ["\uff57ing  of the jet", "plate \u2460 xyz"]
-    assert text.load_encoder(folder).tokenize(written).to_list() == [
-        tokenize(each, add_special_tokens=False).ids for each in written
-    ]
+    write(folder / "tokenizer.json", content)
+    same, written = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), ["\uff57ing  of the jet", "① xyz"]
+    expected = [row.ids for row in same.encode_batch(written, add_special_tokens=False)]
+    assert text.load_encoder(folder).tokenize(written).to_list() == expected
 
 
 def with_tokenizer(target, family="bert", settings=None, **content):
@@ -277,154 +241,71 @@ def with_tokenizer(target, family="bert", settings=None, **content):
         made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=False)
         made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
         made.save(str(folder / "tokenizer.json"))
-    written = json.loads((folder / "tokenizer.json").read_text())
-    (folder / "tokenizer.json").write_text(json.dumps({**written, **content}))
-    for name in ("vocab.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer_config.json"):
+    write(folder / "tokenizer.json", {**json.loads((folder / "tokenizer.json").read_text()), **content})
+    for name in ("vocab.txt", "sentencepiece.bpe.model", "tokenizer_config.json"):
         (folder / name).unlink(missing_ok=True)
     if settings is not None:
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        write(folder / "tokenizer_config.json", settings)
     return folder
 
 
+GENERIC, INPUTS = "PreTrainedTokenizerFast", ["input_ids", "attention_mask"]
+
+
 @pytest.mark.parametrize(
-    ("settings", "is_lower"),
+    ("settings", "is_lower", "has_segments"),
     [
-        (None, True),
-        ({"model_max_length": 40}, True),
-        ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, False),
-        ({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": True}, False),  # as tokenizer.json says
-        ({"tokenizer_class": None}, True),
+        (None, True, True),
+        ({"tokenizer_class": None, "model_input_names": INPUTS}, True, False),
+        ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, False, True),
+        ({"tokenizer_class": GENERIC, "do_lower_case": True}, False, False),  # as tokenizer.json says
+        ({"tokenizer_class": GENERIC, "model_input_names": [*INPUTS, "token_type_ids"]}, False, True),
     ],
 )
-def test_word_pieces_have_the_case_that_transformers_gives_them(settings, is_lower, tmp_path):
-    tokenize = text.load_encoder(with_tokenizer(tmp_path, settings=settings)).tokenize
-    upper, lower = tokenize(["WING"]).to_list()[0], tokenize(["wing"]).to_list()[0]
-    assert (upper == lower) == is_lower
+def test_word_pieces_have_the_case_and_segments_that_transformers_gives_them(
+    settings, is_lower, has_segments, tmp_path
+):
+    encoder = text.load_encoder(with_tokenizer(tmp_path, settings=settings))
+    upper, lower = encoder.tokenize(["WING", "wing"]).to_list()
+    assert (upper == lower) == is_lower and encoder.segments == has_segments
 
 
 @pytest.mark.parametrize(
     ("family", "settings", "content", "message"),
     [
         ("bert", {}, {"added_tokens": [{"content": "covid-19"}]}, r"must not be added, got \['covid-19'\]"),
-        (
-            "bert",
-            {},
-            {"model": {"type": "WordPiece", "vocab": {"a": 1}}},
-            "tokenizer.json: model must be WordPiece wit",
-        ),
+        ("bert", {}, {"model": {"type": "WordPiece", "vocab": {"a": 1}}}, "tokenizer.json: model must be WordPiece w"),
         ("bert", {}, {"model": None}, "tokenizer.json: has other values: TypeError"),
         ("bert", {"tokenizer_class": "TokenizersBackend"}, {"normalizer": None}, "must be BertNormalizer, got None"),
         ("xlm_roberta", {}, {"normalizer": {"type": "Lowercase"}}, "normalizers must be among .*, got Lowercase"),
-        (
-            "xlm_roberta",
-            {},
-            {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", 0.0]]}},
-            "tokenizer.json: the vocabulary must begin with .*, and may only end with <mask>",
-        ),
+        ("xlm_roberta", {}, {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", 0.0]]}},
+         "tokenizer.json: the vocabulary must begin with .*, and may only end with <mask>"),
     ],
-)
+)  # fmt: skip
 def test_tokenizers_with_other_tokens_than_transformers_are_refused(family, settings, content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         text.load_encoder(with_tokenizer(tmp_path, family, settings, **content))
 
 
-@pytest.mark.parametrize(
-    ("family", "name", "content", "message"),
-    [
-        ("roberta", "tokenizer_config.json", {"add_prefix_space": True}, "add_prefix_space of the tokenizer must be"),
-        ("bert", "added_tokens.json", {"[Q]": 20}, r"must not be added, got \['\[Q\]'\]"),
-    ],
-)
-def test_settings_that_give_other_tokens_are_refused(family, name, content, message, tmp_path):
-    folder = changed(tmp_path, family)
-    (folder / name).write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=message):
-        text.load_encoder(folder)
-
-
-@pytest.mark.parametrize(
-    ("settings", "has_segments"),
-    [
-        ({}, True),
-        ({"model_input_names": ["input_ids", "attention_mask"]}, False),
-        ({"tokenizer_class": "PreTrainedTokenizerFast"}, False),
-        (
-            {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "token_type_ids"]},
-            True,
-        ),
-    ],
-)
-def test_pairs_have_segments_if_the_tokenizer_gives_them(settings, has_segments, tmp_path):
-    folder = with_tokenizer(tmp_path, settings={"do_lower_case": True, **settings})
-    frame, expected = frame_of("bert")
-    scores = text.TextRanker.from_pretrained(folder, length=40).predict(frame)
-    assert np.allclose(scores, expected["scores"], rtol=1e-4) == has_segments
-
-
-@pytest.mark.parametrize("name", ["XLMRobertaTokenizer", "PreTrainedTokenizerFast"])
-@pytest.mark.parametrize("is_json", [True, False])
+@pytest.mark.parametrize(("name", "is_json"), [("XLMRobertaTokenizer", True), ("PreTrainedTokenizerFast", False)])
 def test_multilingual_bert_has_the_tokenizer_of_xlm_roberta_and_no_segments(name, is_json, tmp_path):
-    folder = changed(tmp_path, "bert")
-    for each in ("vocab.txt", "tokenizer_config.json"):
-        (folder / each).unlink()
+    folder = changed(tmp_path, vocab_size=32)
+    (folder / "vocab.txt").unlink()
     shutil.copy(FOLDER / "xlm_roberta" / ("tokenizer.json" if is_json else "sentencepiece.bpe.model"), folder)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    write(folder / "tokenizer_config.json", {"tokenizer_class": name})
     weights = safetensors.load_file(folder / "model.safetensors")
     table = "bert.embeddings.word_embeddings.weight"
     weights[table] = np.resize(weights[table], [32, weights[table].shape[1]])
     safetensors.save_file(weights, folder / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 32}))
     encoder = text.load_encoder(folder)
     frame, expected = frame_of("xlm_roberta")
-    ids = tf.constant(expected["ids"][:1])
-    assert encoder.tokenize([frame["query"][0]]).to_list()[0] == expected["ids"][0][1 : expected["ids"][0].index(2)]
-    assert dict(zip(encoder.backbone.input, encoder._inputs(ids), strict=True))["segment_ids"].numpy().max() == 0
+    ids = expected["ids"][0]
+    assert encoder.tokenize([frame["query"][0]]).to_list()[0] == ids[1 : ids.index(2)]
+    inputs = dict(zip(encoder.backbone.input, encoder._inputs(tf.constant([ids])), strict=True))
+    assert inputs["segment_ids"].numpy().max() == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("config.json", [], "config.json: must be a dict, got list"),
-        ("modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
-        ("modules.json", [{"path": "1"}], "a JSON file has other values: KeyError: 'type'"),
-        ("tokenizer_config.json", {"model_max_length": "40"}, "a JSON file has other values: TypeError: .* 'str'"),
-        ("model.safetensors.index.json", {}, None),
-    ],
-)
-def test_values_of_other_types_are_refused(name, content, message, tmp_path):
-    folder = changed(tmp_path, **({"architectures": ["BertModel"]} if name == "modules.json" else {}))
-    (folder / name).write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=message):
-        text.TextRanker.from_pretrained(folder)
-
-
-def test_a_dense_layer_without_its_files_is_named(tmp_path):
-    folder = changed(tmp_path, architectures=["BertModel"])
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in published._MODULES[2]]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ValueError, match="Dense/config.json: not JSON: .* No such file"):
-        text.TextRanker.from_pretrained(folder)
-
-
-def test_a_cross_encoder_without_a_head_and_another_encoder_are_refused():
-    with pytest.raises(ValueError, match="`checkpoint` must be a cross-encoder with one label, or"):
-        text.TextRanker.from_pretrained(FOLDER / "colbert", architecture="cross")
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'encoder'"):
-        text.TextRanker.from_pretrained(FOLDER / "bert", encoder=FOLDER / "roberta")
-
-
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "artifact.metadata"])
-def test_a_damaged_file_is_named(name, tmp_path):
-    folder = changed(tmp_path, "colbert")
-    (folder / name).write_text('{"a": ')
-    with pytest.raises(ValueError, match=f"{name}: not JSON: Expecting value"):
-        text.TextRanker.from_pretrained(folder)
-
-
-@pytest.mark.parametrize(
-    "family", ["roberta", *(pytest.param(name, marks=pytest.mark.slow) for name in ("distilbert", "albert"))]
-)
+@pytest.mark.parametrize("family", slow_after_first(["roberta", "distilbert", "albert"]))
 def test_the_names_of_an_encoder_without_a_head_have_no_prefix(family, tmp_path):
     # Those of all-distilroberta-v1 and other models of sentence-transformers.
     folder = changed(tmp_path, family, architectures=["Model"])
@@ -442,51 +323,35 @@ def test_the_activation_of_distilbert_is_read(tmp_path):
         assert layer._feedforward_intermediate_dense.activation is tf.keras.activations.relu
 
 
-def test_texts_of_albert_have_lower_case_without_accents(tmp_path):
-    encoder = text.load_encoder(FOLDER / "albert")
-    # The ids of the first one are those of transformers.
-    for each in ("Wíng HÉAT", "wing heat"):
-        assert encoder.tokenize([each]).to_list() == [[18, 14, 15, 10, 5, 30, 17]]
-    folder = changed(tmp_path, "albert")
-    (folder / "tokenizer_config.json").write_text('{"keep_accents": true}')
-    with pytest.raises(ValueError, match="tokenizer_config.json: ALBERT must have lower case without accents"):
-        text.load_encoder(folder)
-
-
-def test_electra_with_small_embeddings_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="config.json: embedding_size must be hidden_size, got 6 and 12"):
-        text.TextRanker.from_pretrained(changed(tmp_path, "electra", embedding_size=6))
+def test_texts_of_albert_have_lower_case_without_accents():
+    # The ids of the second one are those of transformers.
+    found = text.load_encoder(FOLDER / "albert").tokenize(["Wíng HÉAT", "wing heat"])
+    assert found.to_list() == [[18, 14, 15, 10, 5, 30, 17]] * 2
 
 
 @pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])
 def test_a_model_of_vectors_ranks_by_cosines(activation, tmp_path):
     folder, random = changed(tmp_path, architectures=["BertModel"]), np.random.default_rng(0)
     kinds = ["Transformer", "Pooling", *(["Dense"] if activation else []), "Normalize"]
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in kinds]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 20}')
+    write(folder / "modules.json", [{"type": SBERT + kind, "path": kind} for kind in kinds])
+    write(folder / "sentence_bert_config.json", {"max_seq_length": 20})
     kernel, bias = random.normal(size=[5, 12]).astype("f"), random.normal(size=5).astype("f")
     if activation:
         (folder / "Dense").mkdir()
         safetensors.save_file({"linear.weight": kernel, "linear.bias": bias}, folder / "Dense" / "model.safetensors")
         config = {"in_features": 12, "out_features": 5, "activation_function": f"torch.nn.modules.{activation}"}
-        (folder / "Dense" / "config.json").write_text(json.dumps(config))
+        write(folder / "Dense" / "config.json", config)
     ranker = text.TextRanker.from_pretrained(folder)
     assert ranker.get_params()["length"] == ranker.get_params()["query_length"] == 20
     frame, vectors = frame_of("bert")[0], []
-    for name in ("query", "text"):
-        inputs = ranker._inputs(
-            ranker.model_.encoder, *([frame["query"], []] if name == "query" else [[], frame["text"]])
-        )
-        ids = inputs.ids["query" if name == "query" else "document"]
-        hidden, mask = (each.numpy() for each in ranker.model_.encode(ids))
+    inputs = ranker._inputs(ranker.model_.encoder, frame["query"], frame["text"]).ids
+    for name, role in (("query", "query"), ("text", "document")):
+        hidden, mask = (each.numpy() for each in ranker.model_.encode(inputs[role]))
         mean = (hidden * mask[..., np.newaxis]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         if activation:
             mean = {"Identity": lambda x: x, "Tanh": np.tanh}[activation](mean @ kernel.T + bias)
         vectors.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
-        np.testing.assert_allclose(
-            ranker.encode(frame[name], role=name.replace("text", "document")), vectors[-1], atol=1e-6
-        )
+        np.testing.assert_allclose(ranker.encode(frame[name], role=role), vectors[-1], atol=1e-6)
     expected = 20.0 * (vectors[0] * vectors[1]).sum(axis=1)
     np.testing.assert_allclose(ranker.predict(frame), expected, rtol=1e-4, atol=1e-5)
     ranker.save(tmp_path / "ranker.keras")

@@ -28,20 +28,12 @@ def main(strategy, folder):
     tfr.keras.strategy_utils.get_strategy = lambda *_: created
     # Without batch normalization, which has separate statistics on each replica.
     network = {"activation": tf.nn.tanh, "use_batch_norm": False, "dropout": 0.0}
-    cases = {
-        "dnn": (None, tfr.keras.model.DNNScorer(hidden_layer_dims=[4], output_units=1, **network)),
-        "gam": (None, tfr.keras.model.GAMScorer(example_hidden_layer_dims=[4], **network)),
-        "tasks": (TASKS, Scorer(TASKS)),
-    }
+    dnn = tfr.keras.model.DNNScorer(hidden_layer_dims=[4], output_units=1, **network)
     found = {}
-    for case, (tasks, scorer) in cases.items():
+    for case, (tasks, scorer) in {"dnn": (None, dnn), "tasks": (TASKS, Scorer(TASKS))}.items():
         tf.keras.utils.set_random_seed(1)
-        chosen = hparams(
-            os.path.join(folder, case),
-            optimizer="sgd",
-            loss=dict.fromkeys(tasks, "smoothi_ndcg") if tasks else "smoothi_ndcg",
-            strategy=strategy,
-        )
+        loss = dict.fromkeys(tasks, "smoothi_ndcg") if tasks else "smoothi_ndcg"
+        chosen = hparams(os.path.join(folder, case), optimizer="sgd", loss=loss, strategy=strategy)
         pipeline = tf_ranking.MultiTaskPipeline if tasks else tf_ranking.SimplePipeline
         model, logs = train(chosen, datasets(tasks), scorer, pipeline)
         found[case] = {

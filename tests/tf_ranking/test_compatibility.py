@@ -27,8 +27,14 @@ def test_keras_3_is_refused():
 
 @pytest.mark.slow
 @needs_tf_keras
-def test_without_the_variable_the_error_names_it():
-    _, error = run("import tf_keras, tfr_smooth.tf_ranking")
+def test_without_the_variable_the_error_names_it_and_a_loss_warns_of_the_other_keras():
+    program = """
+import tensorflow as tf, tf_keras, tfr_smooth
+print(float(tfr_smooth.losses.ListNetLoss()(tf.constant([[1.0, 0.0]]), tf.constant([[1.0, 2.0]]))) > 0)
+import tfr_smooth.tf_ranking
+"""
+    printed, error = run(program)
+    assert printed == ["True"] and "tf_keras is imported, but this loss belongs to the package keras" in error
     assert "ImportError: TF-Ranking needs Keras 2, but Keras 3." in error
     install = "pip install --no-deps tensorflow-ranking==0.5.5"
     assert all(part in error for part in ("tf_keras is imported, but", "TF_USE_LEGACY_KERAS=1", install))
@@ -49,18 +55,6 @@ print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
 """
     (replaced, same, keras), _ = run(program)
     assert (replaced, same) == ("False", "True") and keras.startswith("tf_keras.")
-
-
-@pytest.mark.slow
-@needs_tf_keras
-def test_a_loss_of_another_keras_warns_if_tf_keras_is_imported():
-    program = """
-import tensorflow as tf, tf_keras, tfr_smooth
-print(float(tfr_smooth.losses.ListNetLoss()(tf.constant([[1.0, 0.0]]), tf.constant([[1.0, 2.0]]))) > 0)
-"""
-    printed, error = run(program)
-    assert printed == ["True"]
-    assert "tf_keras is imported, but this loss belongs to the package keras" in error
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 is refused before")

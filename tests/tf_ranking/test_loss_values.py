@@ -11,6 +11,7 @@ tfr = helpers.tf_ranking(module=True)
 from tests.tf_ranking.test_values import lists  # noqa: E402
 
 theirs = tfr.keras.losses
+FUNCTIONS = {"gain_fn": tfr.keras.utils.pow_minus_1, "rank_discount_fn": tfr.keras.utils.log2_inverse}
 WEIGHTS = {
     "none": {},
     "label_diff": {"lambda_weight": ("LabelDiffLambdaWeight", {})},
@@ -20,18 +21,12 @@ WEIGHTS = {
     "ndcg": {"lambda_weight": ("NDCGLambdaWeight", {})},
     "ndcg@2": {"lambda_weight": ("NDCGLambdaWeight", {"topn": 2, "smooth_fraction": 1.0})},
     "ndcg_v2@3": {"lambda_weight": ("NDCGLambdaWeightV2", {"topn": 3})},
-    "functions": {
-        "lambda_weight": (
-            "DCGLambdaWeight",
-            {"gain_fn": tfr.keras.utils.pow_minus_1, "rank_discount_fn": tfr.keras.utils.log2_inverse},
-        )
-    },
+    "functions": {"lambda_weight": ("DCGLambdaWeight", FUNCTIONS)},
 }
 
 
 def pair_of_losses(name, *, lambda_weight=None, **arguments):
     """The loss of TF-Ranking and ours."""
-
     made = []
     for package in (theirs, losses):
         if lambda_weight is not None:
@@ -45,6 +40,7 @@ def value_and_gradient(loss, labels, scores, factors=1.0, weights=None):
     return helpers.value_and_gradient(lambda *batch: tf.reduce_sum(loss(*batch, weights) * factors), labels, scores)
 
 
+PAIRWISE = ("PairwiseHingeLoss", "PairwiseSoftZeroOneLoss", "PairwiseMSELoss")
 # What weights multiply in the losses of both libraries.
 weighted = pytest.mark.parametrize("shape", ["unweighted", "lists", "documents"])
 
@@ -78,12 +74,11 @@ def test_softmax_losses_equal_those_of_tf_ranking(name, arguments, weight):
 
 
 @weighted
-@pytest.mark.parametrize("weight", ["none", "ndcg"])
-def test_weighted_softmax_equals_that_of_tf_ranking(weight, shape):
+def test_weighted_softmax_equals_that_of_tf_ranking(shape):
     labels, scores = lists()
-    their, our = pair_of_losses("SoftmaxLoss", reduction="sum", **WEIGHTS[weight])
-    weights = weights_of(shape, labels)
-    assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in (our, their)))
+    for weight in ("none", "ndcg"):
+        pair, weights = pair_of_losses("SoftmaxLoss", reduction="sum", **WEIGHTS[weight]), weights_of(shape, labels)
+        assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in pair[::-1]))
 
 
 @weighted
@@ -104,10 +99,16 @@ def test_weighted_listwise_losses_equal_those_of_tf_ranking(name, shape):
     assert_near(value_and_gradient(our, labels, scores, weights=weights), (expected, gradient), 1e-5)
 
 
-@weighted
-@pytest.mark.parametrize("weight", WEIGHTS)
+LOGISTIC = "PairwiseLogisticLoss"
+
+
 @pytest.mark.parametrize(
-    "name", ["PairwiseLogisticLoss", "PairwiseHingeLoss", "PairwiseSoftZeroOneLoss", "PairwiseMSELoss"]
+    ("name", "weight", "shape"),
+    [
+        *((LOGISTIC, weight, "documents") for weight in WEIGHTS),
+        *((LOGISTIC, "ndcg", shape) for shape in ("unweighted", "lists")),
+        *((name, *case) for name in PAIRWISE for case in (("none", "lists"), ("ndcg", "documents"))),
+    ],
 )
 def test_pairwise_losses_equal_those_of_tf_ranking(name, weight, shape):
     labels, scores = lists()
@@ -199,7 +200,7 @@ def test_sampled_losses_equal_those_of_tf_ranking_with_the_same_noise(monkeypatc
         assert_near(value_and_gradient(ours, full, scores), value_and_gradient(distil, full, scores), 1e-5)
 
 
-@pytest.mark.parametrize("key", losses.RankingLossKey.all_keys())
-def test_get_knows_the_names_of_tf_ranking(key):
+def test_get_knows_the_names_of_tf_ranking():
     assert set(losses.RankingLossKey.all_keys()) == set(theirs.RankingLossKey.all_keys())
-    assert type(losses.get(key)).__name__ == type(theirs.get(key)).__name__
+    for key in losses.RankingLossKey.all_keys():
+        assert type(losses.get(key)).__name__ == type(theirs.get(key)).__name__

@@ -2,15 +2,17 @@
 
 import json
 import pathlib
+from unittest import mock
 
 import pytest
 
 from tests import helpers
 from tests.helpers import clusters
 
-helpers.tf_ranking(module=True)
+tfr = helpers.tf_ranking(module=True)
+from tests.tf_ranking import pipeline_task  # noqa: E402
 
-# Each run trains three models in new processes.
+# Each run trains two models, on replicas in new processes.
 pytestmark = pytest.mark.slow
 
 SCRIPT = pathlib.Path(__file__).absolute().parent / "pipeline_task.py"
@@ -19,7 +21,10 @@ SCRIPT = pathlib.Path(__file__).absolute().parent / "pipeline_task.py"
 def run(strategy, folder):
     """The results of each process of the training run."""
     command = [SCRIPT, strategy, folder]
-    if strategy == "MultiWorkerMirroredStrategy":
+    if strategy == "none":
+        with mock.patch.object(tfr.keras.strategy_utils, "get_strategy", tfr.keras.strategy_utils.get_strategy):
+            pipeline_task.main(strategy, folder)
+    elif strategy == "MultiWorkerMirroredStrategy":
         with clusters.processes_of({"worker": 2}, command, folder) as processes:
             clusters.finish(processes, folder, timeout=480)
     else:
