@@ -1,66 +1,17 @@
 """Folders of Hugging Face, one of them a published checkpoint."""
 
-import json
 import math
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tokenizers
-from safetensors import numpy as safetensors
 
-from tests.text.conftest import VOCABULARY
+from tests.text.test_published import FOLDER, changed
 from tfr_smooth import text
 
 IDS = tf.constant([[2, 5, 6, 3, 7, 8, 3, 0], [2, 9, 3, 0, 0, 0, 0, 0]])
-WIDTH, INNER, LAYERS = 12, 20, 2
-CONFIG = {
-    "model_type": "bert",
-    "vocab_size": len(VOCABULARY),
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 2,
-    "intermediate_size": INNER,
-    "max_position_embeddings": 40,
-    "hidden_act": "gelu",
-}
-
-
-def random_tensors():
-    """Weights under the names of published checkpoints."""
-    random = np.random.RandomState(0)
-    layers = [f"encoder.layer.{number}" for number in range(LAYERS)]
-    shapes = {"pooler.dense": (WIDTH, WIDTH)}
-    parts = ("self.query", "self.key", "self.value", "output.dense")
-    shapes |= {f"{layer}.attention.{part}": (WIDTH, WIDTH) for layer in layers for part in parts}
-    shapes |= {f"{layer}.intermediate.dense": (INNER, WIDTH) for layer in layers}
-    shapes |= {f"{layer}.output.dense": (WIDTH, INNER) for layer in layers}
-    norms = ["embeddings", *(f"{layer}.{part}" for layer in layers for part in ("attention.output", "output"))]
-    shapes |= {f"{name}.LayerNorm": (WIDTH,) for name in norms}
-    counts = {"word": len(VOCABULARY), "position": 40, "token_type": 2}
-    embeddings = {f"embeddings.{name}_embeddings.weight": (count, WIDTH) for name, count in counts.items()}
-    weights = {f"{name}.weight": shape for name, shape in shapes.items()} | embeddings
-    biases = {f"{name}.bias": shape[:1] for name, shape in shapes.items()}
-    return {name: random.normal(0.0, 0.3, shape).astype("f") for name, shape in (weights | biases).items()}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hugging_face")
-    safetensors.save_file(random_tensors(), folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
-    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
-    return folder
-
-
-def changed(folder, target, **values):
-    """Copies the folder with other values in `config.json`."""
-    shutil.copytree(folder, target, dirs_exist_ok=True)
-    (target / "config.json").write_text(json.dumps({**CONFIG, **values}))
-    return target
 
 
 @pytest.mark.parametrize(
@@ -71,8 +22,8 @@ def changed(folder, target, **values):
         ("relu", 1.5),
     ],
 )
-def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path, name, value):
-    encoder = text.load_encoder(changed(folder, tmp_path, hidden_act=name))
+def test_the_activation_is_that_of_the_model_also_after_saving(tmp_path, name, value):
+    encoder = text.load_encoder(changed(tmp_path, hidden_act=name))
     text.LateInteraction(encoder).save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras").encoder
     for each in (encoder, loaded):
@@ -82,12 +33,11 @@ def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path,
     np.testing.assert_array_equal(encoder(IDS), loaded(IDS))
 
 
-def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(folder, tmp_path):
-    texts = ["H\u00e9ATED Wings"]
-    assert text.load_encoder(folder).tokenizer(texts) == [[7, 18, 5, 17]]
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
-    assert text.load_encoder(tmp_path).tokenizer(texts) == [[1, 5, 17]]
+def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(tmp_path):
+    texts = ["H\u00e9AT Wings"]
+    assert text.load_encoder(FOLDER / "bert").tokenizer(texts) == [[7, 5, 19]]
+    folder = changed(tmp_path, "bert", "tokenizer_config.json", strip_accents=False)
+    assert text.load_encoder(folder).tokenizer(texts) == [[1, 5, 19]]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +51,8 @@ def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(fold
         ({}, "vocab.txt", "KerasHub cannot read it: .*vocab.txt"),
     ],
 )
-def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, missing, message):
-    changed(folder, tmp_path, **values)
+def test_what_kerashub_does_not_read_is_refused(tmp_path, values, missing, message):
+    changed(tmp_path, **values)
     if missing:
         (tmp_path / missing).unlink()
     with pytest.raises(ValueError, match=message):

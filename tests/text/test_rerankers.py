@@ -186,7 +186,7 @@ def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, 
 @SLOW
 @pytest.mark.parametrize(
     ("architecture", "policy"),
-    [("late", "mixed_bfloat16"), ("single", "mixed_bfloat16"), ("cross", "mixed_float16")],
+    [("late", "mixed_bfloat16"), ("cross", "mixed_float16")],
 )
 def test_mixed_precision_trains_close_to_float32(table, architecture, policy):
     some = batch(table, architecture)
