@@ -47,6 +47,7 @@ def word_pieces_of_the_package(vocabulary=VOCABULARY):
     return tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(vocabulary)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [10, 11])
 def test_the_longer_text_is_truncated_as_by_the_package_tokenizers(length):
     tokenizer = word_pieces_of_the_package()
@@ -106,6 +107,7 @@ def test_a_word_has_up_to_100_characters():
     assert found.to_list() == [row.ids for row in same]
 
 
+@pytest.mark.slow
 def test_byte_pairs_are_those_of_the_package_tokenizers():
     tokenizer = byte_pairs()
     texts = [re.sub("[^a-z ,.]", "", text) for text in TEXTS]  # The small vocabulary lacks other letters.

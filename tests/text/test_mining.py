@@ -31,7 +31,7 @@ def retrievers(single):
     ("name", "options"),
     [
         *(("bm25", each) for each in ({}, {"range_min": 3}, {"relative_margin": 0.1}, {"negatives": 100})),
-        ("single", {"range_min": 3, "relative_margin": 0.1}),
+        pytest.param("single", {"range_min": 3, "relative_margin": 0.1}, marks=pytest.mark.slow),
     ],
 )
 def test_the_best_unjudged_documents_are_mined(retrievers, table, name, options):
@@ -70,6 +70,7 @@ def test_the_margin_of_negative_scores_is_below_them(single, monkeypatch, margin
     assert sorted(found["text"][1:]) == mined
 
 
+@pytest.mark.slow
 def test_training_takes_mined_negatives(single, table):
     found = text.mine_negatives(single, table, DOCUMENTS, query_id="query_id")
     ranker = text.TextRanker(**{**single.get_params(), "epochs": 1})

@@ -97,6 +97,7 @@ def test_training_starts_from_it(table):
     assert_near(text.TextRanker(**options, epochs=1).fit(few), published, 2.5 * 2e-5)
 
 
+@pytest.mark.slow
 def test_the_activation_is_that_of_the_configuration_and_no_part_of_the_training(tmp_path):
     folder = changed(tmp_path / "library")
     content = {"model_type": "CrossEncoder", "activation_fn": SIGMOID}  # as sentence-transformers 6 writes it

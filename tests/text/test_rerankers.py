@@ -172,7 +172,7 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(table, tmp_p
 
 @pytest.mark.parametrize(
     ("architecture", "frozen_layers"),
-    [("late", 0), pytest.param("late", 1, marks=SLOW), ("single", 0), pytest.param("cross", 1, marks=SLOW)],
+    [("late", 0), *(pytest.param(*case, marks=SLOW) for case in (("late", 1), ("single", 0), ("cross", 1)))],
 )
 def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, architecture, frozen_layers, tmp_path):
     encoder = make(frozen_layers=frozen_layers)
@@ -209,13 +209,15 @@ def test_mixed_precision_trains_close_to_float32(table, architecture, policy):
     assert moved[policy] == pytest.approx(moved["float32"], rel=0.2)
 
 
+@SLOW
 def test_padding_has_the_id_in_the_vocabulary(table):
     encoder = make("roberta")
     ids = inputs_of("late", encoder, table).batch(np.array([[0, 1], [2, -1]]))["document_ids"]
     assert (ids[1, 1] == 1).all() and ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@pytest.mark.parametrize(("architecture", "family"), [("late", "bert"), pytest.param("cross", "deberta", marks=SLOW)])
+@SLOW
+@pytest.mark.parametrize(("architecture", "family"), [("late", "bert"), ("cross", "deberta")])
 def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, architecture, family):
     encoder = make(family, frozen_layers=1)
     model, features = MODELS[architecture](encoder, micro_batches=2), inputs_of(architecture, encoder, table)
