@@ -1,13 +1,10 @@
 """The pipeline example, run from the command line."""
 
-import runpy
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.helpers import documents
 from tfr_smooth import data
 
 helpers.tf_ranking(module=True)
@@ -15,7 +12,7 @@ helpers.tf_ranking(module=True)
 pytestmark = pytest.mark.slow
 
 
-def test_the_model_trained_on_records_serves_them(tmp_path, monkeypatch, capsys):
+def test_the_model_trained_on_records_serves_them(tmp_path):
     text = data.write_synthetic_letor(tmp_path, num_queries=(24, 8, 2), num_features=16)
     for part in ("train", "valid"):
         lists = data.read_letor(text[part], num_features=16, cache_dir=tmp_path)
@@ -24,11 +21,8 @@ def test_the_model_trained_on_records_serves_them(tmp_path, monkeypatch, capsys)
     files = [f"--{part}={tmp_path / part}.tfrecord-*" for part in ("train", "valid")]
     settings = ["--hidden=4", "--metrics=ndcg@5", "--best=ndcg_5", "--epochs=2", "--num_features=16", "--batch_size=8"]
     loss = ["--loss=smoothi_ndcg", '--loss_kwargs={"alpha": 3}']
-    monkeypatch.setattr("sys.argv", ["example", f"--model_dir={tmp_path / 'model'}", *settings, *files, *loss])
-    with pytest.raises(SystemExit) as finished:
-        runpy.run_path(str(documents.ROOT / "examples/tf_ranking_pipeline.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert not finished.value.code
+    folder = f"--model_dir={tmp_path / 'model'}"
+    printed = helpers.check_run("examples/tf_ranking_pipeline.py", folder, *settings, *files, *loss)
     assert "Epoch 2/2" in printed and "3/3" in printed and "val_metric/ndcg_5" in printed
     serialized = list(tf.data.TFRecordDataset(tf.io.gfile.glob(f"{tmp_path}/valid.tfrecord-*")).as_numpy_iterator())
     served = tf.saved_model.load(str(tmp_path / "model" / "export" / "best_model_by_metric"))
