@@ -108,11 +108,10 @@ def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(table):
     loss, weights = step(without_dropout(), features, labels, tf.keras.optimizers.SGD(1.0))
     expected = losses.ListNetLoss()(labels, without_dropout()(features))
     assert loss == pytest.approx(float(expected), rel=1e-5)
-    for micro_batches in (4, 9):
-        model = without_dropout(micro_batches=micro_batches)
-        found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
-        assert found == pytest.approx(loss, rel=1e-5)
-        helpers.assert_same(weights, in_parts, rtol=2e-5, atol=1e-5)
+    model = without_dropout(micro_batches=4)  # one of them without lists
+    found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
+    assert found == pytest.approx(loss, rel=1e-5)
+    helpers.assert_same(weights, in_parts, rtol=2e-5, atol=1e-5)
 
 
 @SLOW
