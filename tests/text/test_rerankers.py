@@ -104,14 +104,15 @@ def step(model, features, labels, optimizer):
 
 @SLOW
 def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(table):
-    features, labels = batch(table)  # of 6 lists
+    features, labels = batch(table, lists=3)
     loss, weights = step(without_dropout(), features, labels, tf.keras.optimizers.SGD(1.0))
     expected = losses.ListNetLoss()(labels, without_dropout()(features))
     assert loss == pytest.approx(float(expected), rel=1e-5)
-    model = without_dropout(micro_batches=4)  # one of them without lists
-    found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
-    assert found == pytest.approx(loss, rel=1e-5)
-    helpers.assert_same(weights, in_parts, rtol=2e-5, atol=1e-5)
+    for micro_batches in (2, 4):  # of different sizes, and one without lists
+        model = without_dropout(micro_batches=micro_batches)
+        found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
+        assert found == pytest.approx(loss, rel=1e-5)
+        helpers.assert_same(weights, in_parts, rtol=2e-5, atol=1e-5)
 
 
 @SLOW
