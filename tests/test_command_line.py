@@ -150,14 +150,14 @@ def bad_files(folder):
     (folder / "d.keras").mkdir()
 
 
-@pytest.mark.parametrize("line", ERRORS)
-def test_errors_of_users_are_one_line(line, model, folder, bad_files, capsys, monkeypatch):
+def test_errors_of_users_are_one_line(model, folder, bad_files, capsys, monkeypatch):
     monkeypatch.setattr(RankerTraining, "learn", lambda self: pytest.fail("The training began before the error."))
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    words = line.format(model=model, folder=folder, table=folder / "train.csv").split()
-    status, out, errors = run(capsys, *words)
-    assert (status, out, errors.count("\n")) == (2, "", 1)
-    assert re.match(f"tfr-smooth: error: .*{ERRORS[line]}", errors)
+    for line, message in ERRORS.items():
+        words = line.format(model=model, folder=folder, table=folder / "train.csv").split()
+        status, out, errors = run(capsys, *words)
+        assert (status, out, errors.count("\n")) == (2, "", 1), line
+        assert re.match(f"tfr-smooth: error: .*{message}", errors), line
     assert before == {path: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
@@ -304,25 +304,22 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "text", "expected"), VALUES)
-def test_a_text_becomes_a_value_of_the_argument(annotation, text, expected):
-    assert command_line._value(annotation, text) == expected
+def test_a_text_becomes_a_value_of_the_argument():
+    for annotation, text, expected in VALUES:
+        assert command_line._value(annotation, text) == expected, (annotation, text)
 
 
 @pytest.mark.slow
-def test_the_commands_of_a_shell(folder, tmp_path):
+def test_the_commands_of_a_shell(folder, capsys, tmp_path):
     path, flags = tmp_path / "ranker.keras", [f"--checkpoint_dir={tmp_path / 'checkpoints'}", *COLUMNS, *SMALL]
-    start = ["-m", "tfr_smooth"]
     for _ in range(2):  # The second call resumes after the last epoch.
-        assert f"Wrote {path}" in helpers.check_run(
-            *start, "train", str(folder / "train.csv"), f"--model={path}", *flags
-        )
-    helpers.check_run(*start, "score", str(path), str(folder / "new.jsonl"), str(tmp_path / "out.parquet"))
-    assert len(pd.read_parquet(tmp_path / "out.parquet")) == 50
-    assert "ndcg " in helpers.check_run(*start, "evaluate", str(path), str(folder / "valid.parquet"))
-    assert "/1" in helpers.check_run(*start, "export", str(path), str(tmp_path / "export"))
+        assert f"Wrote {path}" in run(capsys, "train", folder / "train.csv", f"--model={path}", *flags)[1]
+    assert "/1" in run(capsys, "export", path, tmp_path / "export")[1]
     assert json.loads((tmp_path / "export" / "1" / "assets.extra" / "model_card.json").read_text())
-    done = helpers.run_python(*start, "score", "nothing.keras", "a.csv", "b.csv", TF_CPP_MIN_LOG_LEVEL=None)
+    helpers.check_run("-m", "tfr_smooth", "score", path, folder / "new.jsonl", tmp_path / "out.parquet")
+    assert len(pd.read_parquet(tmp_path / "out.parquet")) == 50
+    command = ["-m", "tfr_smooth", "score", "nothing.keras", "a.csv", "b.csv"]
+    done = helpers.run_python(*command, TF_CPP_MIN_LOG_LEVEL=None)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1  # no log of TensorFlow
 
 

@@ -1,7 +1,6 @@
 """The benchmark scripts run without the peers that they compare with, and write their measurements."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -9,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests import helpers
+from tests.helpers import scripts
 from tests.helpers.documents import ROOT, read
 
 pytestmark = pytest.mark.slow
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 QUICK = "--threads=1 --runs=1 --warm_runs=1 "
 ONE_THREAD = "--batch_size=4 --list_size=5 --num_features=3 --hidden=4 --steps=2 --epochs=1"
 SCRIPTS = {
-    "catalog": QUICK + "--items=60,90 --topns=5 --users=4 --dim=4",
-    "first_epoch": QUICK + "--losses=mse,smoothi_ndcg",
+    "catalog": QUICK + "--items=60 --topns=5 --users=4 --dim=4",
+    "first_epoch": "--threads=1 --runs=1 --warm_runs=0 --losses=mse,smoothi_ndcg",
     "growth": QUICK
     + "--names=list_net,soft_err --lengths=4,8 --lists=2 --batches=1,2 --documents=4 --plot={folder}/a.png",
     "input_pipelines": QUICK + "--workers=1 --epochs=1",
@@ -38,11 +38,6 @@ SCRIPTS = {
 }
 
 
-def check_run(script, *arguments):
-    path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
-    return helpers.check_run(ROOT / "benchmarks" / script, *arguments, PYTHONPATH=path)
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
     given = {"folder": tmp_path}
@@ -52,7 +47,9 @@ def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
         pytest.importorskip("keras_hub", reason="text reranking needs Keras 3")
         given["checkpoint"] = ROOT / "tests" / "text" / "published" / "bert"
     output = tmp_path / "report.json"
-    printed = check_run(f"{script}.py", *SCRIPTS[script].format(**given).split(), f"--output={output}")
+    # Which divides the processor into logical devices.
+    check_run = helpers.check_run if script == "scaling" else scripts.check_run
+    printed = check_run(f"benchmarks/{script}.py", *SCRIPTS[script].format(**given).split(), f"--output={output}")
     if script == "calibration":  # writes scores
         assert printed.count("| platt |") == printed.count("| isotonic |") == 4
         return
@@ -66,10 +63,12 @@ def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
 
 
 def test_the_checks_for_gpus_pass_on_a_cpu_and_write_their_results(tmp_path):
-    parts = ["cuda_graphs", "recommend", "right0", "steps0", "replicas", "estimators", "agree"]
-    assert "All checks passed." in check_run(
-        "gpu.py", f"--results={tmp_path}", "--small", "--limit=300", f"--parts={','.join(parts)}"
-    )
+    flags, parts = [f"--results={tmp_path}", "--small"], ["cuda_graphs", "recommend", "right0", "steps0", "estimators"]
+    for part in parts:
+        scripts.check_run("benchmarks/gpu.py", *flags, f"--process={part},cpu")
+    printed = scripts.check_run("benchmarks/gpu.py", *flags, "--limit=300", "--parts=replicas,agree")  # in processes
+    assert "All checks passed." in printed
+    parts += ["replicas", "agree"]
     rows = {part: json.loads((tmp_path / f"{part}_cpu.json").read_text(encoding="utf-8")) for part in parts}
     assert {"gradient", "value"} <= set(rows["right0"][0]) and rows["replicas"][0]["weights"] <= 1e-6
     assert all(row["difference"] <= 1e-4 for row in rows["steps0"] if "change" not in row)
@@ -88,8 +87,8 @@ def test_real_tables_compares_sides_and_continues(tmp_path):
     frame["search"], frame["title"] = "a red lamp", random.choice(["a red lamp", "a big chair"], 400)
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "my.csv", index=False)
     flags[0] = f"--table={tmp_path / 'my.csv'}"
-    assert "| lightgbm+ | " in helpers.check_run("benchmarks/real_tables.py", *flags, "--validate_only")
-    printed = helpers.check_run("benchmarks/real_tables.py", *flags)
+    assert "| lightgbm+ | " in scripts.check_run("benchmarks/real_tables.py", *flags, "--validate_only")
+    printed = scripts.check_run("benchmarks/real_tables.py", *flags)
     rows = {
         row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (lightgbm.*|ranker.*) \|$", printed, re.M)
     }
@@ -114,15 +113,15 @@ def test_sequences_compares_methods_by_the_last_items_and_continues(tmp_path):
     }
     flags = [f"--data={tmp_path / 'lists.txt'}", f"--output={tmp_path}", "--workers=0"]
     flags += [f"--settings={json.dumps(settings)}"]
-    printed = helpers.check_run("benchmarks/sequences.py", *flags)
+    printed = scripts.check_run("benchmarks/sequences.py", *flags)
     rows = {row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (\w.*) \|$", printed, re.M)}
     assert {"popularity", "Markov chain", "item kNN", *settings} < set(rows)
     assert "1.0000" in rows["Markov chain"]
     stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
-    assert len(stored) == 8 and helpers.check_run("benchmarks/sequences.py", *flags) == printed
+    assert len(stored) == 8 and scripts.check_run("benchmarks/sequences.py", *flags) == printed
     assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
 
 
 def test_the_published_growth_is_that_of_the_stored_report(tmp_path):
-    table = helpers.check_run("benchmarks/growth.py", "--report=docs/images/growth.json").strip()
+    table = scripts.check_run("benchmarks/growth.py", "--report=docs/images/growth.json").strip()
     assert table.count("|") > 20 and table in read("benchmarks/README.md")

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 import tfr_smooth
-from tests import helpers
+from tests.helpers import scripts
 
 
 @pytest.mark.slow
-def test_the_server_answers_with_the_scores_of_predict(tmp_path):
-    printed = helpers.check_run("examples/fifteen_minutes.py", f"--output_dir={tmp_path}", "--epochs=8")
+def test_the_server_answers_with_the_scores_of_predict(tmp_path, monkeypatch):
+    scripts.small_rankers(monkeypatch)
+    printed = scripts.check_run("examples/fifteen_minutes.py", f"--output_dir={tmp_path}", "--epochs=2")
     log, scored = pd.read_csv(tmp_path / "log.csv"), pd.read_csv(tmp_path / "scores.csv", parse_dates=["listed"])
     assert log["brand"].dtype == float and log[["brand", "price"]].isna().any().all()
     assert set(scored["query"]) < set(log["query"]) and len(scored) > 500

@@ -10,6 +10,7 @@ import pytest
 
 import tfr_smooth
 from tests import helpers
+from tests.helpers import scripts
 from tests.helpers.documents import ROOT
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,7 @@ def test_a_logged_ranker_scores_the_same_in_a_new_process(store, tmp_path):
     np.testing.assert_allclose(exported.score(frame, qid=frame["search"]), ranker.predict(frame), atol=1e-5)
 
 
-def test_the_script_prints_the_address_of_the_model(store):
-    printed = helpers.check_run("examples/mlflow_ranker.py")
+def test_the_script_prints_the_address_of_the_model(store, monkeypatch):
+    scripts.small_rankers(monkeypatch)
+    printed = scripts.check_run("examples/mlflow_ranker.py")
     assert printed.splitlines()[-1].startswith("models:/")

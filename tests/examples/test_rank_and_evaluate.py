@@ -5,15 +5,14 @@ import csv
 import numpy as np
 import pytest
 
-from tests import helpers
+from tests.helpers import scripts
 from tfr_smooth import data, evaluation, models, serving, training
 
-# Each run of a program starts Python and imports TensorFlow.
 pytestmark = pytest.mark.slow
 
 
 def run(script, *arguments):
-    return helpers.run_python(f"examples/{script}.py", *arguments, TF_CPP_MIN_LOG_LEVEL=None)
+    return scripts.run(f"examples/{script}.py", *arguments)
 
 
 @pytest.fixture(scope="module")

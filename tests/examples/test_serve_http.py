@@ -2,10 +2,8 @@
 
 import concurrent.futures
 import contextlib
-import importlib
 import json
 import socket
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -15,7 +13,7 @@ import pytest
 import uvicorn
 
 import tfr_smooth
-from tests.helpers.documents import ROOT
+from tests.helpers import scripts
 from tests.ranker.test_ranker import FRAME, NEW, SMALL
 from tests.recommendation.groups import likes
 from tests.serving.test_loading import documents_of
@@ -24,11 +22,7 @@ from tfr_smooth import recommendation, serving
 
 @pytest.fixture(scope="module")
 def script():
-    """The script as a module. Its flags stay defined in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "examples")
-        patch.setattr(sys, "excepthook", sys.excepthook)
-        return importlib.import_module("serve_http")
+    return scripts.load("examples/serve_http.py")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import experiments
 from tests import helpers
+from tests.helpers import scripts
 from tests.text.conftest import made_up, write_checkpoint
 
 SCRIPT = "examples/text_reranking.py"
@@ -41,13 +42,13 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, archite
     pretraining = ["--pretraining_epochs=1"] if architecture == "cross" else ["--frozen_layers=1"]
     output = folder / architecture
     flags = [f"--architecture={architecture}", *pretraining, "--losses=zero_shot smoothi_ndcg"]
-    first = helpers.check_run(*command(folder, *flags, f"--output_dir={output}", f"--export={output / 'export'}"))
+    first = scripts.check_run(*command(folder, *flags, f"--output_dir={output}", f"--export={output / 'export'}"))
     for name in ("BM25", "Pretrained model + BM25", "SmoothI-NDCG + BM25", "p-values against bm25"):
         assert name in first
     assert tf.saved_model.contains_saved_model(output / "export" / "1")
     results = {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz")}
     assert len(results) == 6
-    second = helpers.check_run(*command(folder, *flags, f"--output_dir={output}"))
+    second = scripts.check_run(*command(folder, *flags, f"--output_dir={output}"))
     assert second.partition("test metrics")[2] == first.partition("test metrics")[2].partition("Exported")[0]
     assert {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz")} == results
 
@@ -67,7 +68,7 @@ def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
     files = [f"--{part}={tmp_path / f'{part}.jsonl'}" for part in ("train", "valid")]
     tests = f"--test={tmp_path / 'plain.jsonl'},{tmp_path / 'scored.jsonl'}"
     model = [f"--model_dir={folder / 'bert'}", "--length=16", "--query_length=6", "--epochs=1", "--name=mine"]
-    helpers.check_run(SCRIPT, *files, tests, *model, "--losses=smoothi_map", f"--output_dir={tmp_path / 'out'}")
+    scripts.check_run(SCRIPT, *files, tests, *model, "--losses=smoothi_map", f"--output_dir={tmp_path / 'out'}")
     found = experiments.read_results(tmp_path / "out").queries
     counts = dict.fromkeys(("plain", "scored"), len(queries[10:]))
     assert found.groupby("dataset")["query"].nunique().to_dict() == counts

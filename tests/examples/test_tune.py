@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from tests import helpers
+from tests.helpers import scripts
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def finished(folds, tmp_path_factory):
     helpers.wait_until(lambda: len(result_files(output)) == 3, process)
     process.kill()
     assert "[1/2] ndcg 0." in process.communicate()[0]
-    return output, result_files(output), helpers.check_run(*command(folds, output))
+    return output, result_files(output), scripts.check_run(*command(folds, output))
 
 
 @pytest.mark.slow
@@ -56,8 +57,8 @@ def test_a_killed_search_resumes(finished):
 def test_a_finished_search_trains_nothing_and_another_needs_another_folder(finished, folds):
     output, *_ = finished
     before = result_files(output)
-    assert "2 of 2 trials are done" in helpers.check_run(*command(folds, output))
-    done = helpers.run_python(*command(folds, output, "--hidden=16"))
-    assert done.returncode != 0
+    assert "2 of 2 trials are done" in scripts.check_run(*command(folds, output))
+    done = scripts.run(*command(folds, output, "--hidden=16"))
+    assert done.returncode == 1
     assert "--hidden was ['4', '8'] in this --output_dir, got ['16']: use another" in done.stdout + done.stderr
     assert result_files(output) == before

@@ -13,7 +13,7 @@ import types
 
 import pytest
 
-from tests.helpers import documents, tf_ranking
+from tests.helpers import documents
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.keras_2
@@ -22,35 +22,36 @@ pytestmark = pytest.mark.keras_2
 HIDDEN = re.compile("|".join(re.findall(r'- "!(.+)"', documents.read("mkdocs.yml"))))
 
 
-@pytest.fixture(params=["", *documents.PACKAGES])
-def package(request):
-    if request.param == "tf_ranking":
-        tf_ranking()
-    if request.param == "text" and not _keras.IS_KERAS_3:
-        pytest.skip("text reranking needs Keras 3")
-    return importlib.import_module(f"tfr_smooth.{request.param}".rstrip("."))
+def packages():
+    """The package and its public packages, but those that need the other version of Keras."""
+    without = {"text"} if not _keras.IS_KERAS_3 else {"tf_ranking"}
+    names = ["tfr_smooth", *(f"tfr_smooth.{name}" for name in documents.PACKAGES if name not in without)]
+    return [importlib.import_module(name) for name in names]
 
 
-def test_public_names_are_listed_in_all(package):
-    assert len(set(package.__all__)) == len(package.__all__)
-    others = {name: getattr(package, name) for name in set(dir(package)) - set(package.__all__) if name[0] != "_"}
-    # Python adds imported submodules to their package.
-    names = {name: getattr(value, "__name__", "") for name, value in others.items()}
-    assert names == {name: f"{package.__name__}.{name}" for name in others}
+def test_public_names_are_listed_in_all():
+    for package in packages():
+        assert len(set(package.__all__)) == len(package.__all__), package
+        others = {name: getattr(package, name) for name in set(dir(package)) - set(package.__all__) if name[0] != "_"}
+        # Python adds imported submodules to their package.
+        names = {name: getattr(value, "__name__", "") for name, value in others.items()}
+        assert names == {name: f"{package.__name__}.{name}" for name in others}
 
 
-def test_public_docstrings_are_complete(package):
+def test_public_docstrings_are_complete():
     lacking = []
-    for name in package.__all__:
-        described = getattr(package, name)
+    places = [
+        (f"{package.__name__}.{name}", getattr(package, name)) for package in packages() for name in package.__all__
+    ]
+    for place, described in places:
         if inspect.isclass(described) or inspect.isfunction(described):
-            lacking += [f"{name}: {part}" for part in missing(described)]
+            lacking += [f"{place}: {part}" for part in missing(described)]
         if inspect.isclass(described):
             owners = filter(ours, reversed(described.__mro__))
             members = {name: value for owner in owners for name, value in vars(owner).items()}
             shown = [(name, value) for name, value in members.items() if not HIDDEN.search(name)]
             kinds = (types.FunctionType, property, functools.cached_property, classmethod, staticmethod)
-            lacking += [f"{name}.{key}" for key, value in shown if isinstance(value, kinds) and not value.__doc__]
+            lacking += [f"{place}.{key}" for key, value in shown if isinstance(value, kinds) and not value.__doc__]
     assert lacking == []
 
 

@@ -7,7 +7,7 @@ import runpy
 import pytest
 
 from tests import helpers
-from tests.helpers import documents
+from tests.helpers import documents, scripts
 from tfr_smooth import _keras, losses, metrics
 
 ROOT = documents.ROOT
@@ -18,17 +18,16 @@ QUICK |= {page for page in PAGES if page.startswith("docs/relaxations/")} - {"do
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
 
-# With Keras 2, the quick ones are only those that need it.
-IS_QUICK = {
-    page: page in QUICK and (_keras.IS_KERAS_3 or "tf_ranking" in documents.read(page)) for page in WITH_SNIPPETS
-}
+# With Keras 2, only those that need it, and README.
+KERAS_2 = {"README.md", *(page for page in WITH_SNIPPETS if "tf_ranking" in documents.read(page))}
 
 
-@pytest.mark.keras_2
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] * (not IS_QUICK[page])) for page in WITH_SNIPPETS]
-)
-def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, capsys):
+def marks(page):
+    return [pytest.mark.slow] * (page not in QUICK) + [pytest.mark.keras_2] * (page in KERAS_2)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page)) for page in WITH_SNIPPETS])
+def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, capsys, monkeypatch):
     # TF-Ranking needs Keras 2.
     snippets = [each for each in documents.snippets(page) if not (_keras.IS_KERAS_3 and "tf_ranking" in each)]
     program = "\n".join(snippets)
@@ -36,13 +35,15 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
         helpers.tf_ranking()
     if "tfr_smooth import text" in program and not _keras.IS_KERAS_3:
         pytest.skip("text reranking needs Keras 3")
+    # Numbers at the start of comments after `print` calls.
+    claimed = re.findall(r"^print\(.*\)  # (-?\d+\.\d+)\b", program, re.M)
+    if not claimed:
+        scripts.small_rankers(monkeypatch)
     # AutoGraph needs the source file.
     path = tmp_path / "page.py"
     path.write_text(program.replace("/tmp/letor", str(tmp_path / "letor")), encoding="utf-8")
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out.splitlines()
-    # Numbers at the start of comments after `print` calls.
-    claimed = re.findall(r"^print\(.*\)  # (-?\d+\.\d+)\b", program, re.M)
     assert [number for number in claimed if number not in printed] == []
 
 
@@ -78,11 +79,11 @@ def test_the_tables_have_every_loss_and_metric_with_its_arguments_and_defaults()
 def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     command = ["tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort", "--lists=3"]
     command += ["--documents=4", "--per_decade=1", "--runs=1"]
-    helpers.check_run(*command)
+    scripts.check_run(*command)
     plots = {f"{name}_{plot}" for name in ("approx", "softsort") for plot in ("ranking", "error")}
     plots |= {"cost", "sharpening", "trade_off"}
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     images = {f"{name}{variant}.png" for name in plots for variant in ("", "_dark")}
     assert set(files) == images | {"errors.csv", "costs.csv"}
-    helpers.check_run(*command, "--plots=error,cost")  # draws the stored values
+    scripts.check_run(*command, "--plots=error,cost")  # draws the stored values
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files

@@ -25,25 +25,26 @@ def kinds(notebook):
     ]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_paths(name):
-    counts = [cell["execution_count"] for cell in code_cells(NOTEBOOKS[name])]
-    assert counts == list(range(1, len(counts) + 1))
-    found = [kind for of_cell in kinds(NOTEBOOKS[name]) for kind in of_cell]
-    assert ["error"] not in found and "stderr" not in found
-    text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(NOTEBOOKS[name]))
-    assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == []
+def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_paths():
+    for name, notebook in NOTEBOOKS.items():
+        counts = [cell["execution_count"] for cell in code_cells(notebook)]
+        assert counts == list(range(1, len(counts) + 1)), name
+        found = [kind for of_cell in kinds(notebook) for kind in of_cell]
+        assert ["error"] not in found and "stderr" not in found, name
+        text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(notebook))
+        assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == [], name
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_it_opens_in_colab_and_installs_a_clone_there(name):
-    first, *_ = ("".join(cell["source"]) for cell in NOTEBOOKS[name]["cells"])
-    repository = "github/tfr-smooth/tfr_smooth/blob/main"
-    assert f"(https://colab.research.google.com/{repository}/docs/notebooks/{name}.ipynb)" in first
-    install = "".join(code_cells(NOTEBOOKS[name])[0]["source"])
-    assert "git clone --quiet https://github.com/tfr-smooth/tfr_smooth\n" in install and "%cd tfr_smooth\n" in install
-    (extras,) = re.findall(r"%pip install --quiet '\.\[([\w,-]+)\]'", install)
-    assert [each for each in extras.split(",") if f"\n{each} = [" not in read("pyproject.toml")] == []
+def test_they_open_in_colab_and_install_a_clone_there():
+    for name, notebook in NOTEBOOKS.items():
+        first, *_ = ("".join(cell["source"]) for cell in notebook["cells"])
+        repository = "github/tfr-smooth/tfr_smooth/blob/main"
+        assert f"(https://colab.research.google.com/{repository}/docs/notebooks/{name}.ipynb)" in first
+        install = "".join(code_cells(notebook)[0]["source"])
+        assert "git clone --quiet https://github.com/tfr-smooth/tfr_smooth\n" in install, name
+        assert "%cd tfr_smooth\n" in install, name
+        (extras,) = re.findall(r"%pip install --quiet '\.\[([\w,-]+)\]'", install)
+        assert [each for each in extras.split(",") if f"\n{each} = [" not in read("pyproject.toml")] == [], name
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import importlib
 import itertools
 import re
 
-import pytest
 import yaml
 
 from tests.helpers.documents import PACKAGES, ROOT, read
@@ -21,26 +20,26 @@ OUTSIDE = [".github/pull_request_template.md", "benchmarks/README.md", *(path.na
 GUIDES = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_workflows_run_only_make_targets_with_known_variables(job):
-    stacks = JOBS[job].get("strategy", {}).get("matrix", {}).get("stack", [""])
-    for step, stack in itertools.product(JOBS[job]["steps"], stacks):
-        for command in step.get("run", "").replace("${{ matrix.stack }}", stack).splitlines():
-            program, target, *variables = command.split()
-            assert program == "make" and target in TARGETS, command
-            assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), command
+def test_workflows_run_only_make_targets_with_known_variables():
+    for name, job in JOBS.items():
+        stacks = job.get("strategy", {}).get("matrix", {}).get("stack", [""])
+        for step, stack in itertools.product(job["steps"], stacks):
+            for command in step.get("run", "").replace("${{ matrix.stack }}", stack).splitlines():
+                program, target, *variables = command.split()
+                assert program == "make" and target in TARGETS, (name, command)
+                assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), (name, command)
 
 
-@pytest.mark.parametrize("page", GUIDES)
-def test_relative_links_make_targets_and_extras_exist(page):
-    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
-    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text) if page in OUTSIDE else []
-    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
-    named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", read(page), re.M)
-    assert {target for names in named for target in names.strip("`").split()} <= TARGETS
-    extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", read(page))
-    # `[extra]` is a placeholder.
-    assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= EXTRAS
+def test_relative_links_make_targets_and_extras_exist():
+    for page in GUIDES:
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
+        links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text) if page in OUTSIDE else []
+        assert [link for link in links if not ((ROOT / page).parent / link).exists()] == [], page
+        named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", read(page), re.M)
+        assert {target for names in named for target in names.strip("`").split()} <= TARGETS, page
+        extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", read(page))
+        # `[extra]` is a placeholder.
+        assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= EXTRAS, page
 
 
 def test_the_installation_page_describes_every_extra():
