@@ -20,9 +20,8 @@ def path_of(name: str) -> pathlib.Path:
     return ROOT / "docs" / "notebooks" / f"{name}.ipynb"
 
 
-def execute(name: str, folder: str | os.PathLike[str]) -> nbformat.NotebookNode:
+def execute(notebook: nbformat.NotebookNode, folder: str | os.PathLike[str]) -> nbformat.NotebookNode:
     """Returns the notebook as executed in a folder; an error in a cell is raised."""
-    notebook = nbformat.read(path_of(name), as_version=4)
     client = nbclient.NotebookClient(
         notebook,
         startup_timeout=600,  # on a busy machine
@@ -46,7 +45,7 @@ def execute(name: str, folder: str | os.PathLike[str]) -> nbformat.NotebookNode:
 def main(names: list[str]) -> None:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            nbformat.write(execute(name, folder), path_of(name))
+            nbformat.write(execute(nbformat.read(path_of(name), as_version=4), folder), path_of(name))
         print(path_of(name).relative_to(ROOT))
 
 

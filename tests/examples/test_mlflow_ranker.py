@@ -66,5 +66,4 @@ def test_a_logged_ranker_scores_the_same_in_a_new_process(store, tmp_path):
 
 def test_the_script_prints_the_address_of_the_model(store, monkeypatch):
     scripts.small_rankers(monkeypatch)
-    printed = scripts.check_run("examples/mlflow_ranker.py")
-    assert printed.splitlines()[-1].startswith("models:/")
+    assert scripts.check_run("examples/mlflow_ranker.py").splitlines()[-1].startswith("models:/")

@@ -1,4 +1,4 @@
-"""The scripts for clicks, a teacher, runs, interactions and two labels; the errors of all scripts."""
+"""The scripts for a log, clicks, a teacher, runs, interactions and two labels; the errors of all scripts."""
 
 import importlib.util
 import json
@@ -8,12 +8,28 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
+import tfr_smooth
 from tests import helpers
 from tests.helpers import scripts
 from tests.recommendation.groups import likes
 from tfr_smooth import data, evaluation, models, recommendation
 
 pytestmark = pytest.mark.slow
+
+
+def test_in_fifteen_minutes_the_server_answers_with_the_scores_of_predict(tmp_path, monkeypatch):
+    """From a log to scores over HTTP."""
+    scripts.small_rankers(monkeypatch)
+    printed = scripts.check_run("examples/fifteen_minutes.py", f"--output_dir={tmp_path}", "--epochs=2")
+    log, scored = pd.read_csv(tmp_path / "log.csv"), pd.read_csv(tmp_path / "scores.csv", parse_dates=["listed"])
+    assert log["brand"].dtype == float and log[["brand", "price"]].isna().any().all()
+    assert set(scored["query"]) < set(log["query"]) and len(scored) > 500
+    np.testing.assert_allclose(scored["served"], scored["predicted"], rtol=1e-5, atol=1e-5)
+    ranker = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
+    np.testing.assert_allclose(ranker.predict(scored), scored["predicted"], rtol=1e-5, atol=1e-5)
+    kinds = {column.name: column.kind for column in ranker.features_.columns}
+    assert kinds["brand"] == "id" and kinds["listed"] == "date"
+    assert "Why " in printed and "Ranker:\nndcg_cut_5" in printed and "over HTTP: scores differ" in printed
 
 
 def test_clicks_compares_all_methods_on_the_true_labels(tmp_path):

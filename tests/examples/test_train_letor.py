@@ -81,15 +81,12 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
 
 
 @pytest.mark.slow
-def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
-    arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--softmax_epochs=0")
-    for epochs in (1, 2):
-        printed = run(files, tmp_path, *arguments, f"--epochs={epochs}", recipe=[])
-    assert printed.count(" after 1 finished epochs in ") == 1
+def test_the_default_recipe_trains_members(files, tmp_path):
+    given = {"hidden": [8], "members": 2, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
+    flags = [f"--{name}={value[0] if name == 'hidden' else value}" for name, value in given.items()]
+    run(files, tmp_path, *flags, recipe=[])
     params = tfr_smooth.Ranker.load(tmp_path / "best.keras").get_params()
-    given = {"hidden": [8], "members": 2, "epochs": 2, "schedule": "constant", "softmax_epochs": 0}
     assert params == tfr_smooth.Ranker(**given).get_params()
-    assert tf.saved_model.contains_saved_model(tmp_path / "export" / "2")
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ from tests import helpers
 from tests.helpers import scripts
 
 
-@pytest.fixture(scope="module")
-def folds(tmp_path_factory):
-    return helpers.write_folds(tmp_path_factory.mktemp("folds"), num_queries=(20, 8, 8))
+@pytest.fixture
+def folds(tmp_path):
+    return helpers.write_folds(tmp_path / "folds", num_queries=(20, 8, 8))
 
 
 def command(folds, output, *arguments):
@@ -28,37 +28,25 @@ def trials(output):
         return list(csv.DictReader(file))
 
 
-@pytest.fixture(scope="module")
-def finished(folds, tmp_path_factory):
-    """The folder of a search that was killed in its second trial, its results then, and the output of the next run."""
-    output = tmp_path_factory.mktemp("tune")
-    process = helpers.start_python(*command(folds, output))
-    helpers.wait_until(lambda: len(result_files(output)) == 3, process)
+@pytest.mark.slow
+def test_a_killed_search_resumes_and_a_finished_one_trains_nothing(folds, tmp_path):
+    process = helpers.start_python(*command(folds, tmp_path))
+    helpers.wait_until(lambda: len(result_files(tmp_path)) == 3, process)
     process.kill()
     assert "[1/2] ndcg 0." in process.communicate()[0]
-    return output, result_files(output), scripts.check_run(*command(folds, output))
-
-
-@pytest.mark.slow
-def test_a_killed_search_resumes(finished):
-    output, before, printed = finished
+    before, printed = result_files(tmp_path), scripts.check_run(*command(folds, tmp_path))
     assert "1 of 2 trials are done, on 2 folds each" in printed
     assert "[2/2] ndcg 0." in printed and "(best 0." in printed and "s left)" in printed
-    after = result_files(output)
+    after = result_files(tmp_path)
     assert len(before) == 3 and len(after) == 4  # of two trials: the second kept its finished fold
     assert {path: after[path] for path in before} == before
-    first, stopped, second = trials(output)
+    first, stopped, second = trials(tmp_path)
     assert [trial["state"] for trial in (first, stopped, second)] == ["COMPLETE", "FAIL", "COMPLETE"]
     names = [name for name in stopped if name.startswith("params_")]
     assert [stopped[name] for name in names] == [second[name] for name in names]
-
-
-@pytest.mark.slow
-def test_a_finished_search_trains_nothing_and_another_needs_another_folder(finished, folds):
-    output, *_ = finished
-    before = result_files(output)
-    assert "2 of 2 trials are done" in scripts.check_run(*command(folds, output))
-    done = scripts.run(*command(folds, output, "--hidden=16"))
+    # Once more, and with another search space in the same folder.
+    assert "2 of 2 trials are done" in scripts.check_run(*command(folds, tmp_path))
+    done = scripts.run(*command(folds, tmp_path, "--hidden=16"))
     assert done.returncode == 1
     assert "--hidden was ['4', '8'] in this --output_dir, got ['16']: use another" in done.stdout + done.stderr
-    assert result_files(output) == before
+    assert result_files(tmp_path) == after

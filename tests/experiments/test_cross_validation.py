@@ -21,12 +21,9 @@ def test_queries_of_a_common_source_are_in_one_fold(plan):
     assert sum({"q0", "q5", "q9"} <= set(fold) for fold in folds) == 1
 
 
-def test_too_few_queries_for_the_folds_are_refused(plan):
+def test_too_few_queries_and_a_split_without_test_set_are_refused(plan):
     with pytest.raises(ValueError, match="`table` must have at least 5 queries without a common source, got 3"):
         dataclasses.replace(plan, table=made_up_table(queries=3), folds=5).queries(0)
-
-
-def test_a_split_has_a_test_set(plan):
     with pytest.raises(ValueError, match="`split` must have 'train', 'valid' and a test set, got .'train', 'valid'."):
         dataclasses.replace(plan, split={"valid": ["q0"], "train": ["q1"]})
 

@@ -1,4 +1,4 @@
-"""Executors: exceptions, killed processes, a cluster, resuming."""
+"""Executors: exceptions, killed processes, resuming."""
 
 import concurrent.futures as cf
 import dataclasses
@@ -75,40 +75,24 @@ def test_a_job_whose_process_dies_runs_once_more_and_nothing_else_is_lost(tmp_pa
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
-def test_a_worker_of_a_dask_cluster_is_killed_and_nothing_is_lost(dataset, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    given = [*random_jobs(dataset, range(6)), Deadly(0, str(tmp_path))]
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-        client.get_executor() as executor,
-    ):
-        assert experiments.run_jobs(given, tmp_path, executor=executor) == []
-    assert (tmp_path / "died").exists() and all(jobs.is_done(job, tmp_path) for job in given)
-
-
 def results_in(output):
     return {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz") if path.name[0] != "."}
 
 
 @pytest.mark.slow
-def test_an_interrupted_and_killed_study_resumes(letor, tmp_path):
+def test_a_killed_study_resumes(letor, tmp_path):
     config = '{"rankers": ["list_net", "ridge"], "grid": {"learning_rate": [0.01, 0.1]},'
-    config += '"settings": {"hidden": [8], "epochs": 60, "batch_size": 4}}'
+    config += '"settings": {"hidden": [8], "epochs": 40, "batch_size": 4}}'
     (tmp_path / "config.json").write_text(config)
     flags = [f"--data={letor}", f"--output_dir={tmp_path}", "--seeds=2", f"--config={tmp_path}/config.json"]
-    program, before = ["examples/compare_losses.py", *flags], {}
-    for end in (signal.SIGINT, signal.SIGKILL):
-        running = helpers.start_python(*program, "--workers=2")
-        more = 3 + len(before)
-        helpers.wait_until(lambda more=more: len(results_in(tmp_path)) >= more, running)
-        running.send_signal(end)
-        assert "Traceback" not in running.communicate(timeout=60)[1]
-        found = results_in(tmp_path)
-        assert len(found) < 18 and before.items() <= found.items()
-        before = found
-    printed = scripts.check_run(*program, "--workers=1")
+    program = ["examples/compare_losses.py", *flags, "--workers=1"]
+    running = helpers.start_python(*program)
+    helpers.wait_until(lambda: len(results_in(tmp_path)) >= 3, running)
+    running.kill()
+    assert "Traceback" not in running.communicate(timeout=60)[1]  # at the end of the worker
+    before = results_in(tmp_path)
+    assert 3 <= len(before) < 18
+    printed = scripts.check_run(*program)
     after = results_in(tmp_path)
     # Per fold: 2 + 6 jobs of the search, and one more seed of the loss.
     assert len(after) == 18 and before.items() <= after.items()

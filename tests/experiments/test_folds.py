@@ -39,11 +39,12 @@ def test_missing_folds_or_files_raise(tmp_path):
         experiments.find_folds(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["", "../evil", "a\\b", ".hidden", "a\nb", "<script>"])
-def test_names_that_are_no_folder_are_refused(name, letor):
-    for make in (lambda: experiments.find_folds(letor, name=name), lambda: experiments.Dataset("good", {name: {}})):
+def test_names_that_are_no_folder_are_refused(letor):
+    for name in ("", "../evil", "a\\b", ".hidden", "a\nb", "<script>"):
         with pytest.raises(ValueError, match="must be letters, digits, spaces and"):
-            make()
+            experiments.find_folds(letor, name=name)
+        with pytest.raises(ValueError, match="must be letters, digits, spaces and"):
+            experiments.Dataset("good", {name: {}})
 
 
 def test_queries_have_every_document_once_in_order(fold, dataset):

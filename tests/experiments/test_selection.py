@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 import experiments
-import tfr_smooth
 from experiments import jobs
-from experiments.rankers import PAPER
 
-DEFAULTS = {name: tfr_smooth.Ranker().get_params()[name] for name in PAPER}
 MESSAGES = {
     ("ridg",): "`ranker` must be one of .*, got 'ridg'",
     ("ridge", "alpha", 1): "`settings` of Ridge must be among strength, got 'alpha'",
@@ -19,11 +16,14 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("given", MESSAGES, ids=str)
-def test_invalid_entries_raise(given):
-    ranker, *setting = given
-    with pytest.raises(ValueError, match=MESSAGES[given]):
-        experiments.Entry(ranker, dict([setting]) if setting else {})
+def test_invalid_entries_and_studies_raise(dataset):
+    for (ranker, *setting), message in MESSAGES.items():
+        with pytest.raises(ValueError, match=message):
+            experiments.Entry(ranker, dict([setting]) if setting else {})
+    given = {"datasets": [dataset], "entries": [experiments.Entry("ridge")], "folder": "there"}
+    for wrong in ({"seeds": ()}, {"datasets": []}, {"entries": []}, {"select_by": "loss"}, {"relevance_level": 0}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must"):
+            experiments.Study(**{**given, **wrong})
 
 
 def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
@@ -52,16 +52,6 @@ def test_the_settings_of_a_file_are_those_of_a_study(tmp_path, dataset):
     path.write_text('{"ranker": []}')
     with pytest.raises(ValueError, match="study.json must have an object with the keys rankers, grid, settings."):
         experiments.read_config(path)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [("seeds", ()), ("datasets", []), ("entries", []), ("select_by", "loss"), ("relevance_level", 0)],
-)
-def test_invalid_studies_raise(dataset, argument, value):
-    arguments = {"datasets": [dataset], "entries": [experiments.Entry("ridge")], "folder": "there", argument: value}
-    with pytest.raises(ValueError, match=f"`{argument}` must"):
-        experiments.Study(**arguments)
 
 
 def write_fake_result(job, folder, valid, test):

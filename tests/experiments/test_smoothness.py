@@ -44,14 +44,15 @@ def test_the_report_matches_the_definitions():
         assert row.correlation == pytest.approx(np.corrcoef(*order)[0, 1])
 
 
-@pytest.mark.parametrize(
-    ("norms", "share"), [([1.0, 1.0, 2e-3, 5e-4], 0.25), ([1e-3, 1e-3, 2e-6, 5e-7], 0.25), ([1e-7, 2e-7, 4e-7], 1.0)]
-)
-def test_a_vanishing_gradient_is_small_or_much_smaller_than_the_median(norms, share):
-    count = len(norms)
-    exact, best = np.full(count + 1, 0.5), np.append(np.full(count, 0.6), 0.5)  # The last list is in its best order.
-    summary = smoothness._summary(exact, exact, best, np.append(norms, 0.0))
-    assert summary["vanishing_share"] == share
+def test_a_vanishing_gradient_is_small_or_much_smaller_than_the_median():
+    cases = [([1.0, 1.0, 2e-3, 5e-4], 0.25), ([1e-3, 1e-3, 2e-6, 5e-7], 0.25), ([1e-7, 2e-7, 4e-7], 1.0)]
+    for norms, share in cases:
+        count = len(norms)
+        exact, best = (
+            np.full(count + 1, 0.5),
+            np.append(np.full(count, 0.6), 0.5),
+        )  # The last list is in its best order.
+        assert smoothness._summary(exact, exact, best, np.append(norms, 0.0))["vanishing_share"] == share
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,13 @@ def test_the_recommended_value_and_its_reason(monkeypatch, gaps, shares, recomme
     assert str(report).splitlines()[-1] == f"Recommended: alpha={recommended:g}, {report.reason}."
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_arguments_are_refused():
+    for arguments, message in (
         ({"loss": losses.ListNetLoss()}, "`loss` must be a `tfr_smooth.losses.MeasureLoss`, got ListNet"),
         ({"values": (1.0, -2.0)}, "`alpha` must be a finite number > 0, got -2.0."),
         ({"hyperparameter": "alhpa"}, r"`hyperparameter` must be one of \['alpha', .*\], got 'alhpa'."),
         ({"batches": [(SCORES, 0.0 * LABELS)]}, "`dataset` must have a list with a relevant document, got none."),
         ({"batches": [(SCORES * np.nan, LABELS)]}, "`model` must return finite scores for finite labels, got NaN."),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        diagnose(**{"loss": losses.ApproxNDCGLoss(), **arguments})
+    ):
+        with pytest.raises(ValueError, match=message):
+            diagnose(**{"loss": losses.ApproxNDCGLoss(), **arguments})

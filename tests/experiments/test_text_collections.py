@@ -38,17 +38,14 @@ def test_grades_become_gains_and_sources_are_no_candidates(tmp_path):
     assert rows(read(tmp_path, source_grade=1)) == {("q1", "d2", 4)}
 
 
-@pytest.mark.parametrize(
-    ("qrels", "message"),
-    [
+def test_wrong_judgments_are_refused(tmp_path):
+    for qrels, message in (
         ("q9 0 d1 1\n", "qrels.txt: query_id 'q9' is not in the file of texts"),
         ("q2 0 d9 1\n", "qrels.txt: doc_id 'd9' is not in the file of texts"),
         ("q2 0 d1 3\n", r"qrels.txt: grade 3 has no gain, got gains \{1: 1\}"),
-    ],
-)
-def test_wrong_judgments_are_refused(tmp_path, qrels, message):
-    with pytest.raises(ValueError, match=message):
-        read(tmp_path, qrels, gains={1: 1})
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(tmp_path, qrels, gains={1: 1})
 
 
 def test_scores_are_those_of_the_formula():

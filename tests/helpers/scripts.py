@@ -93,9 +93,9 @@ def check_run(script, *arguments):
 
 
 def small_rankers(monkeypatch):
-    """Makes networks small where a program has the defaults of `Ranker`."""
+    """Makes rankers small where a program has the defaults of `Ranker`."""
     constructor = tfr_smooth.Ranker.__init__
-    defaults = {"hidden": (8,), "members": 1, "epochs": 2}
+    defaults = {"hidden": (8,), "members": 1, "epochs": 2, "trees": False}
     monkeypatch.setattr(constructor, "__kwdefaults__", constructor.__kwdefaults__ | defaults)
 
 
