@@ -13,15 +13,14 @@ from tfr_smooth import evaluation
 
 def made_up(labels, values, **settings):
     """Returns results with one row per ranker and query."""
+    jobs = [{"dataset": "D", "fold": "Fold1", "ranker": label, "seed": 0} for label in labels]
     queries = [
-        {"dataset": dataset, "fold": "Fold1", "ranker": label, "seed": 0, "query": f"q{query}"}
-        | dict.fromkeys(experiments.MEASURES, value + 0.01 * query)
-        for dataset in ("D",)
-        for label, value in zip(labels, values, strict=True)
+        {**job, "query": f"q{query}"} | dict.fromkeys(experiments.MEASURES, value + 0.01 * query)
+        for job, value in zip(jobs, values, strict=True)
         for query in range(4)
     ]
-    jobs = [{"dataset": "D", "fold": "Fold1", "ranker": label, "seed": 0, "selected": True} for label in labels]
-    jobs = [{**job, "settings": '{"a": "<b>|"}', "fit_seconds": 1.5, "curves": "{}"} for job in jobs]
+    more = {"selected": True, "settings": '{"a": "<b>|"}', "fit_seconds": 1.5, "curves": "{}"}
+    jobs = [{**job, **more} for job in jobs]
     settings = {"entries": list(labels), "select_by": "ndcg", "files": {"D": {"Fold1": "digest"}}, **settings}
     return experiments.Results(pd.DataFrame(queries), pd.DataFrame(jobs), settings)
 
@@ -39,12 +38,18 @@ def test_the_ensemble_has_the_mean_scores_of_the_seeds(dataset, fold, tmp_path):
 
 
 @pytest.mark.slow
-def test_written_results_are_read_back_and_give_the_same_report(results, tmp_path):
+def test_written_results_are_read_back_and_give_the_same_report(dataset, tmp_path):
+    entries = [experiments.Entry(name) for name in ("list_net", "ridge", "random")]
+    grid = {"learning_rate": (0.01, 0.1), "strength": (0.01, 1.0)}
+    settings = {"hidden": [4], "epochs": 2, "batch_size": 16}
+    study = experiments.Study([dataset], entries, tmp_path, seeds=(0, 1), grid=grid, settings=settings)
+    assert study.run(workers=0) == []
+    results = experiments.collect(study, ensemble=True)
     jobs = results.jobs.copy()
     jobs["fit_seconds"] = np.random.RandomState(0).rand(len(jobs))  # random values with all digits
     results = experiments.Results(results.queries, jobs, results.settings)
-    experiments.write_results(results, tmp_path)
-    again = experiments.read_results(tmp_path)
+    experiments.write_results(results, tmp_path / "written")
+    again = experiments.read_results(tmp_path / "written")
     pd.testing.assert_frame_equal(again.queries, results.queries, check_dtype=False)
     pd.testing.assert_frame_equal(again.jobs, results.jobs, check_dtype=False, check_exact=True)
     assert again.settings == results.settings
@@ -80,14 +85,12 @@ def test_a_second_command_adds_its_rows_to_the_tables(tmp_path):
     assert "Ridge regression" in text and "ListNet" in text
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"), [({"select_by": "map"}, "select_by"), ({"files": {"D": {"Fold1": "other"}}}, "D")]
-)
-def test_results_of_other_settings_or_data_are_not_mixed(tmp_path, changed, named):
-    experiments.write_results(made_up(["ridge"], [0.5]), tmp_path)
-    with pytest.warns(UserWarning, match=f"no results of earlier commands: {named} changed"):
-        found = experiments.write_results(made_up(["random"], [0.2], **changed), tmp_path)
-    assert found.labels == ["random"]
+def test_results_of_other_settings_or_data_are_not_mixed(tmp_path):
+    for changed, named in (({"select_by": "map"}, "select_by"), ({"files": {"D": {"Fold1": "other"}}}, "D")):
+        experiments.write_results(made_up(["ridge"], [0.5]), tmp_path / named)
+        with pytest.warns(UserWarning, match=f"no results of earlier commands: {named} changed"):
+            found = experiments.write_results(made_up(["random"], [0.2], **changed), tmp_path / named)
+        assert found.labels == ["random"]
 
 
 def test_names_are_escaped(tmp_path):

@@ -37,16 +37,9 @@ class FakeRanker:
 
 def sweep(path, weights, **options):
     FakeRanker.fitted = []
-    return experiments.trade_off(
-        {"sum": FakeRanker(seed=9), "other": FakeRanker(seed=9)},
-        FOLDS,
-        labels=("relevance", "margin"),
-        query="q",
-        path=path,
-        weights=weights,
-        features=["f"],
-        **options,
-    )
+    rankers = {"sum": FakeRanker(seed=9), "other": FakeRanker(seed=9)}
+    options |= {"labels": ("relevance", "margin"), "query": "q", "features": ["f"]}
+    return experiments.trade_off(rankers, FOLDS, path=path, weights=weights, **options)
 
 
 def test_every_combination_is_trained_once_also_after_an_interruption(tmp_path):
