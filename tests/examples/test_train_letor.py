@@ -14,6 +14,8 @@ from tests import helpers
 from tests.helpers import scripts
 from tfr_smooth import data, evaluation, models, training
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -59,7 +61,6 @@ def test_progress_is_printed_and_all_output_files_are_written(finished):
     assert all(0.0 < float(row["val_smoothi_ndcg"]) < 1.0 for row in rows)
 
 
-@pytest.mark.slow
 def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
@@ -80,7 +81,6 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     assert card["data"]["train"] == str(files["train"]) and card["data"]["queries"] == 60
 
 
-@pytest.mark.slow
 def test_the_default_recipe_trains_members(files, tmp_path):
     given = {"hidden": [8], "members": 2, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
     flags = [f"--{name}={value[0] if name == 'hidden' else value}" for name, value in given.items()]
@@ -89,7 +89,6 @@ def test_the_default_recipe_trains_members(files, tmp_path):
     assert params == tfr_smooth.Ranker(**given).get_params()
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
     output, _ = finished
     process = helpers.start_python(*command(files, tmp_path, "--epochs=4"))
