@@ -31,6 +31,7 @@ COLUMNS = {
 FOLDERS = sorted(path for path in (DOCS / "results").iterdir() if path.is_dir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_page_contains_the_tables_of_the_results(folder):
     results = experiments.read_results(folder)

@@ -40,7 +40,7 @@ def test_the_ensemble_has_the_mean_scores_of_the_seeds(dataset, fold, tmp_path):
 @pytest.mark.slow
 def test_written_results_are_read_back_and_give_the_same_report(dataset, tmp_path):
     entries = [experiments.Entry(name) for name in ("list_net", "ridge", "random")]
-    grid = {"learning_rate": (0.01, 0.1), "strength": (0.01, 1.0)}
+    grid = {"learning_rate": (0.01,), "strength": (0.01, 1.0)}
     settings = {"hidden": [4], "epochs": 2, "batch_size": 16}
     study = experiments.Study([dataset], entries, tmp_path, seeds=(0, 1), grid=grid, settings=settings)
     assert study.run(workers=0) == []
