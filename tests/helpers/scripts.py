@@ -15,6 +15,7 @@ from absl import app, flags, logging
 
 import tfr_smooth
 from tests.helpers.documents import ROOT
+from tfr_smooth import recommendation
 
 app.define_help_flags()
 
@@ -93,10 +94,13 @@ def check_run(script, *arguments):
 
 
 def small_rankers(monkeypatch):
-    """Makes rankers small where a program has the defaults of `Ranker`."""
-    constructor = tfr_smooth.Ranker.__init__
-    defaults = {"hidden": (8,), "members": 1, "epochs": 2, "trees": False}
-    monkeypatch.setattr(constructor, "__kwdefaults__", constructor.__kwdefaults__ | defaults)
+    """Makes rankers and recommenders small where a program has their defaults."""
+    ranker = {"hidden": (8,), "members": 1, "epochs": 2, "trees": False}
+    recommender = {"dim": 8, "softmax_epochs": 1, "epochs": 1}
+    for estimator, defaults in ((tfr_smooth.Ranker, ranker), (recommendation.Recommender, recommender)):
+        constructor = estimator.__init__
+        assert set(defaults) <= set(constructor.__kwdefaults__)
+        monkeypatch.setattr(constructor, "__kwdefaults__", constructor.__kwdefaults__ | defaults)
 
 
 def load(script):

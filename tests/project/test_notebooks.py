@@ -48,20 +48,19 @@ def test_they_open_in_colab_and_install_a_clone_there():
         assert [each for each in extras.split(",") if f"\n{each} = [" not in read("pyproject.toml")] == [], name
 
 
+SMALL = "import pytest\nfrom tests.helpers import scripts\nscripts.small_rankers(pytest.MonkeyPatch())"
+
+
 @pytest.mark.slow
 @pytest.mark.keras_2
 def test_a_run_has_outputs_of_the_stored_kinds(tmp_path):
-    """One after another in one process, and small: a run of one after changes is `make notebooks`."""
-    cells, expected = [], []
+    """One after another in one process, with small models."""
+    cells, expected = [v4.new_code_cell(SMALL)], [[]]
     for name, notebook in NOTEBOOKS.items():
         if (name == "migration") != _keras.IS_KERAS_3:
             cells.append(v4.new_code_cell("%reset -f"))
-            cells += [v4.new_code_cell(small("".join(cell["source"]))) for cell in code_cells(notebook)]
+            sources = ["".join(cell["source"]) for cell in code_cells(notebook)]
+            cells += [v4.new_code_cell(re.sub(r"(epochs['\"]?(?:=|: ))\d+", r"\g<1>2", each)) for each in sources]
             expected += [[], *kinds(notebook)]
     execute = runpy.run_path(str(ROOT / "tools" / "run_notebooks.py"))["execute"]
     assert kinds(execute(v4.new_notebook(cells=cells), tmp_path)) == expected
-
-
-def small(source):
-    source = re.sub(r"(epochs['\"]?(?:=|: ))\d+", r"\g<1>2", source)
-    return source.replace("tfr_smooth.Ranker(", "tfr_smooth.Ranker(hidden=[8], members=1, epochs=2, ")
