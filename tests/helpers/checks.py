@@ -505,8 +505,6 @@ COMMON_CHECKS = (
     check_nan,
     check_skipped_lists,
     check_extremes,
-    check_config,
-    check_invalid_arguments,
 )
 # Behavior that all losses inherit from `RankingLoss`.
 BASE_CLASS_CHECKS = (check_weights, check_reductions)

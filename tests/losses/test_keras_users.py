@@ -6,9 +6,8 @@ import tensorflow as tf
 
 from tests import helpers
 from tests.helpers import modes
+from tests.helpers.modes import quick_or_slow
 from tfr_smooth import _keras, losses, metrics, models
-
-pytestmark = pytest.mark.keras_2
 
 FEATURES = 3
 
@@ -39,7 +38,7 @@ def compiled(model):
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 infers the direction of a metric from its name")
-@pytest.mark.parametrize(("name", "better"), [pytest.param("softsort_ndcg", 1.0, marks=pytest.mark.slow), ("arp", 0.0)])
+@pytest.mark.parametrize(("name", "better"), [("softsort_ndcg", 1.0), ("arp", 0.0)])
 def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
     features, labels = data()
     model = small_model()
@@ -51,6 +50,7 @@ def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
     assert stopping.stopped_epoch == 1
 
 
+@pytest.mark.keras_2
 def test_only_keras_2_finds_a_loss_by_its_registered_name():
     if _keras.IS_KERAS_3:
         with pytest.raises(ValueError, match="Could not interpret loss identifier"):
@@ -59,16 +59,14 @@ def test_only_keras_2_finds_a_loss_by_its_registered_name():
         assert isinstance(tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss"), losses.SmoothINDCGLoss)
 
 
-@pytest.mark.parametrize(
-    ("loss", "metric", "weighted"),
-    [
-        ("softsort_ndcg", ["ndcg", "softsort_map"], ["mrr"]),
-        pytest.param(losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None, marks=pytest.mark.slow),
-        pytest.param("mse", ["mae"], None, marks=pytest.mark.slow),
-    ],
-    ids=["names", "instances", "Keras names"],
-)
-def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(loss, metric, weighted, tmp_path):
+@pytest.mark.keras_2
+@quick_or_slow(["softsort_ndcg", "instances", "mse"], quick=["softsort_ndcg"])
+def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(name, tmp_path):
+    loss, metric, weighted = {
+        "softsort_ndcg": ("softsort_ndcg", ["ndcg", "softsort_map"], ["mrr"]),
+        "instances": (losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None),
+        "mse": ("mse", ["mae"], None),
+    }[name]
     features, labels = data()
     labels = np.maximum(labels, 0.0)
     model = models.FeedForwardScorer(hidden=[4])
@@ -87,23 +85,18 @@ def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(loss, me
     helpers.assert_same(loaded.get_weights(), model.get_weights(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("mean", "sum_over_batch_size"), ("auto", "sum_over_batch_size"), ("sum", "sum"), (None, "none")],
-)
-def test_configs_name_reductions_as_keras_3_does(given, name):
-    assert losses.ListNetLoss(reduction=given).get_config()["reduction"] == name
-
-
-@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 has no such enumeration")
-def test_the_reduction_enum_of_keras_2_is_accepted():
-    reduction = tf.keras.losses.Reduction
+@pytest.mark.keras_2
+def test_configs_name_reductions_as_keras_3_does():
     mean = "sum_over_batch_size"
-    expected = {reduction.AUTO: mean, reduction.SUM_OVER_BATCH_SIZE: mean, reduction.SUM: "sum", reduction.NONE: "none"}
-    for each, name in expected.items():
-        assert losses.ListNetLoss(reduction=each).get_config()["reduction"] == name
+    expected = {"mean": mean, "auto": mean, "sum": "sum", None: "none"}
+    if not _keras.IS_KERAS_3:
+        kinds = tf.keras.losses.Reduction
+        expected |= {kinds.AUTO: mean, kinds.SUM_OVER_BATCH_SIZE: mean, kinds.SUM: "sum", kinds.NONE: "none"}
+    for given, name in expected.items():
+        assert losses.ListNetLoss(reduction=given).get_config()["reduction"] == name
 
 
+@pytest.mark.keras_2
 @pytest.mark.slow
 def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_path):
     features, labels = data(lists=16)

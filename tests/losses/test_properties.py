@@ -1,50 +1,44 @@
 """Properties of every named loss, checked by the functions in `tests/helpers/checks.py`."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import GRAPH_MODES, a_batch, checks, in_graph, pad, references, value_and_gradient
+from tests.helpers import GRAPH_MODES, a_batch, assert_same, checks, in_graph, pad, references, value_and_gradient
 from tests.helpers.facts import BASELINES, COMBINATIONS, RELAXATIONS
-from tests.helpers.modes import ONE_OF_EACH, SAMPLE, quick_or_slow
+from tests.helpers.modes import COVERING, quick_or_slow
 from tfr_smooth import _keras, losses, rankings
 
 MULTI_SCORE = ("click_em", "dual_learning", "mixture_em", "ordinal")
-# The rankings have tests of their own in tests/rankings.
-FAST = {*ONE_OF_EACH, *SAMPLE} - {name for name in COMBINATIONS if not name.startswith(("softsort", "approx"))}
-OF_RANKINGS = (checks.check_reference, checks.check_gradient)
+FAST = ("softsort_ndcg", "softsort_map", "approx_ndcg", "approx_mrr", "list_mle", "pairwise_logistic", "softmax")
 
 
-def cases():
-    found = []
+def checks_of(subject):
+    return checks.COMMON_CHECKS + (checks.METRIC_CHECKS if subject.measure else ())
+
+
+@quick_or_slow(COVERING, quick=FAST)
+def test_registered_loss(name):
+    subject = checks.SUBJECTS[name]
+    for check in checks_of(subject):
+        print(check.__name__)  # shown if it fails
+        fails = (name, check) in checks.EXPECTED_FAILURES
+        with pytest.raises(AssertionError) if fails else contextlib.nullcontext():
+            check(subject)
+
+
+def test_every_named_loss_is_made_and_described():
+    """What takes milliseconds is checked for all names."""
     for name, subject in checks.SUBJECTS.items():
-        for check in checks.COMMON_CHECKS + (checks.METRIC_CHECKS if subject.measure else ()):
-            if check is checks.check_reference and subject.reference is None:
-                continue  # test_every_ranking_and_baseline_has_a_reference names it
-            reason = checks.EXPECTED_FAILURES.get((name, check))
-            marks = [] if reason is None else [pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)]
-            in_short = name in ONE_OF_EACH or name.startswith(("approx", "smoothi_map"))
-            if name not in FAST and not (check in OF_RANKINGS and in_short):
-                marks.append(pytest.mark.slow)
-            found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
-    return found
-
-
-@pytest.mark.parametrize(("name", "check"), cases())
-def test_registered_loss(name, check):
-    check(checks.SUBJECTS[name])
-
-
-def test_every_expected_failure_names_an_existing_loss_and_check():
-    known = {(case.values[0], case.values[1]) for case in cases()}
-    assert set(checks.EXPECTED_FAILURES) <= known
-
-
-def test_every_hyperparameter_has_a_changed_value():
-    for name in losses.NAMES:
-        subject = checks.SUBJECTS[name]
+        print(name)  # shown if it fails
         assert set(subject.changed) == set(subject.hyperparameters)
-        assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items()), name
+        assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items())
+        checks.check_config(subject)
+        checks.check_invalid_arguments(subject)
+    known = {(name, check) for name, subject in checks.SUBJECTS.items() for check in checks_of(subject)}
+    assert set(checks.EXPECTED_FAILURES) <= known
 
 
 def a_model(loss):
@@ -57,17 +51,13 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@quick_or_slow(losses.NAMES, quick=())  # tests/losses/test_keras_contract.py fits
-def test_fit_lowers_the_loss(name):
-    model, features, labels = a_model(checks.SUBJECTS[name].loss())
+@quick_or_slow(["softsort_err", "smoothi_map", "list_ap", "yeti_logistic"], quick=())
+def test_fit_lowers_the_loss_and_a_keras_file_restores_it(name, tmp_path):
+    subject = checks.SUBJECTS[name]
+    model, features, labels = a_model(subject.loss())
     weights = np.ones(8, np.float32)
     history = model.fit(features, labels, sample_weight=weights, epochs=12, batch_size=8, verbose=0).history
     assert history["loss"][-1] < history["loss"][0]
-
-
-@quick_or_slow(losses.NAMES, quick=())  # tests/losses/test_keras_users.py restores a loss
-def test_a_keras_file_restores_the_loss(name, tmp_path):
-    subject = checks.SUBJECTS[name]
     loss = subject.make(**subject.changed)
     model, features, labels = a_model(loss)
     model.save(tmp_path / "model.keras")
@@ -96,9 +86,9 @@ every_base = pytest.mark.parametrize("name", BASE)
 
 
 @every_base
-@pytest.mark.parametrize("check", checks.BASE_CLASS_CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_base_class(name, check):
-    check(BASE[name])
+def test_base_class(name):
+    for check in checks.BASE_CLASS_CHECKS:
+        check(BASE[name])
 
 
 def test_custom_losses_receive_clean_lists_and_must_define_compute():
@@ -125,44 +115,30 @@ def test_document_weights_are_averaged_like_in_tf_ranking(name):
 
 
 @every_base
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
-def test_half_precision_scores_are_computed_in_float32(name, dtype):
-    labels, scores = BASE[name].batch
-    half = tf.cast(scores, dtype)
-    value, gradient = value_and_gradient(BASE[name].each(), labels, half)
-    expected = value_and_gradient(BASE[name].each(), labels, tf.cast(half, tf.float32))
-    assert value.dtype == np.float32 and gradient.dtype == dtype.as_numpy_dtype
-    np.testing.assert_array_equal(value, expected[0])
-    np.testing.assert_allclose(gradient.astype(np.float32), expected[1], rtol=1e-2, atol=1e-3)
-
-
-@every_base
-def test_float64_scores_are_computed_in_float64(name):
-    labels, scores = BASE[name].batch
-    value, gradient = value_and_gradient(BASE[name].each(), labels, scores.astype(np.float64))
+def test_half_precision_is_computed_in_float32_float64_in_float64_and_labels_may_have_any_type(name):
+    (labels, scores), loss = BASE[name].batch, BASE[name].each()
+    for dtype in (tf.float16, tf.bfloat16):
+        half = tf.cast(scores, dtype)
+        value, gradient = value_and_gradient(loss, labels, half)
+        expected = value_and_gradient(loss, labels, tf.cast(half, tf.float32))
+        assert value.dtype == np.float32 and gradient.dtype == dtype.as_numpy_dtype
+        np.testing.assert_array_equal(value, expected[0])
+        np.testing.assert_allclose(gradient.astype(np.float32), expected[1], rtol=1e-2, atol=1e-3)
+    value, gradient = value_and_gradient(loss, labels, scores.astype(np.float64))
     assert value.dtype == gradient.dtype == np.float64
     np.testing.assert_allclose(value, BASE[name].expected[0], rtol=2e-6, atol=1e-6)
+    for dtype in (np.int32, np.int8, np.float64):
+        assert_same(value_and_gradient(loss, labels.astype(dtype), scores), BASE[name].expected)
 
 
-@every_base
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64, np.int8])
-def test_labels_may_have_any_dtype(name, dtype):
-    labels, scores = BASE[name].batch
-    found = value_and_gradient(BASE[name].each(), labels.astype(dtype), scores)
-    np.testing.assert_array_equal(found[0], BASE[name].expected[0])
-    np.testing.assert_array_equal(found[1], BASE[name].expected[1])
-
-
-@pytest.mark.parametrize("name", ["custom", "list_net"])
-@pytest.mark.parametrize("mode", [None, "unknown shapes", "xla"])
-def test_weights_and_reduction_in_graphs_equal_eager(name, mode):
+def test_weights_and_reduction_in_graphs_equal_eager(name="list_net"):
     labels, scores = BASE[name].batch
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
-    run = value_and_gradient if mode is None else in_graph
-    found = run(BASE[name].loss(), labels, scores, weights, **GRAPH_MODES.get(mode, {}))
-    np.testing.assert_allclose(found[0], (weights * BASE[name].expected[0]).mean(), rtol=1e-6)
-    expected = weights[:, None] * BASE[name].expected[1] / 5.0
-    np.testing.assert_allclose(found[1], expected, rtol=1e-5, atol=1e-6)
+    for mode in ("unknown shapes", "xla"):
+        found = in_graph(BASE[name].loss(), labels, scores, weights, **GRAPH_MODES[mode])
+        np.testing.assert_allclose(found[0], (weights * BASE[name].expected[0]).mean(), rtol=1e-6)
+        expected = weights[:, None] * BASE[name].expected[1] / 5.0
+        np.testing.assert_allclose(found[1], expected, rtol=1e-5, atol=1e-6)
 
 
 @every_base
@@ -182,23 +158,21 @@ def test_ragged_lists_equal_padded_lists(name):
         loss(labels, scores)
 
 
-@pytest.mark.parametrize(
-    ("labels", "scores", "weights", "message"),
-    [
-        ([2, 3], [2, 4], None, r"`labels` must have the shape of the scores, \(2, 4\), got \(2, 3\)"),
+def test_invalid_shapes_raise():
+    of_labels, of_weights = "`labels` must have the shape of the scores, ", "`sample_weight` must have the shape "
+    for labels, scores, weights, message in (
+        ([2, 3], [2, 4], None, of_labels + r"\(2, 4\), got \(2, 3\)"),
         ([2, 3], [2, 3, 2], None, r"`scores` must have the shape \[batch, list\] or .*, got \(2, 3, 2\)"),
-        ([2], [2, 3], None, r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"),
+        ([2], [2, 3], None, of_labels + r"\(2, 3\), got \(2,\)"),
         ([3], [3], None, r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(3,\)"),
-        ([2, 3], [2, 3], [3], r"`sample_weight` must have the shape \[batch\], \[batch, 1\] or \[batch, list\]"),
-        ([2, 3], [2, 3], [2, 2], r"`sample_weight` must have the shape"),
-        ([2, 3], [2, 3], [2, 3, 2], r"`sample_weight` must have the shape"),
-    ],
-)
-def test_invalid_shapes_raise(labels, scores, weights, message):
-    weights = None if weights is None else tf.ones(weights)
-    for run in (Deviation(), tf.function(Deviation().__call__)):
-        with pytest.raises(ValueError, match=message):
-            run(tf.ones(labels), tf.ones(scores), weights)
+        ([2, 3], [2, 3], [3], of_weights + r"\[batch\], \[batch, 1\] or \[batch, list\]"),
+        ([2, 3], [2, 3], [2, 2], of_weights),
+        ([2, 3], [2, 3], [2, 3, 2], of_weights),
+    ):
+        weights = None if weights is None else tf.ones(weights)
+        for run in (Deviation(), tf.function(Deviation().__call__)):
+            with pytest.raises(ValueError, match=message):
+                run(tf.ones(labels), tf.ones(scores), weights)
     with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
         Deviation()(tf.ones([2, 3]), tf.ones([2, 3], tf.int32))
     with pytest.raises(ValueError, match="`labels` must be numbers, got string"):
@@ -250,22 +224,23 @@ def test_the_table_contains_every_public_loss():
     assert {*losses.NAMES, *MULTI_SCORE} == {*COMBINATIONS, *losses.LOSSES}
 
 
-@pytest.mark.parametrize("name", losses.NAMES)
-def test_the_table_describes_the_constructor(name):
-    loss = losses.get(name)
-    config = loss.get_config()
-    assert config["name"].replace("_", "") == name.removesuffix("_loss").replace("_", "") + "loss"
-    assert (config["reduction"], config["ragged"]) == ("sum_over_batch_size", False)
-    defaults = losses.hyperparameters(name)
-    assert {**checks.arguments_in(config), **defaults} == checks.arguments_in(config)
-    for key, values in RELAXATIONS[name.split("_")[0]].searched.items() if name in COMBINATIONS else ():
-        for value in values:  # Values searched in papers are valid.
-            assert checks.arguments_in(losses.get(name, **{key: value}).get_config())[key] == value
-    again = losses.get(tf.keras.losses.serialize(loss))
-    assert type(again) is type(loss) and again.get_config() == config
-    assert losses.get(again) is again
-    if type(loss) is not losses.MeasureLoss:
-        assert losses.get(type(loss).__name__).get_config() == config
+def test_the_table_describes_the_constructor():
+    for name in losses.NAMES:
+        print(name)  # shown if it fails
+        loss = losses.get(name)
+        config = loss.get_config()
+        assert config["name"].replace("_", "") == name.removesuffix("_loss").replace("_", "") + "loss"
+        assert (config["reduction"], config["ragged"]) == ("sum_over_batch_size", False)
+        defaults = losses.hyperparameters(name)
+        assert {**checks.arguments_in(config), **defaults} == checks.arguments_in(config)
+        for key, values in RELAXATIONS[name.split("_")[0]].searched.items() if name in COMBINATIONS else ():
+            for value in values:  # Values searched in papers are valid.
+                assert checks.arguments_in(losses.get(name, **{key: value}).get_config())[key] == value
+        again = losses.get(tf.keras.losses.serialize(loss))
+        assert type(again) is type(loss) and again.get_config() == config
+        assert losses.get(again) is again
+        if type(loss) is not losses.MeasureLoss:
+            assert losses.get(type(loss).__name__).get_config() == config
 
 
 def test_a_loss_in_a_file_of_any_name_is_found(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Properties of every ranking."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import facts, references
+from tests.helpers.modes import quick_or_slow
 from tests.helpers.references import sigmoid
 from tests.rankings import evaluate
 from tfr_smooth import rankings
@@ -66,40 +68,33 @@ def weights_for(ranking, batch, length, seed=1):
     return np.random.RandomState(seed).randn(*shape)
 
 
-def converged(ranking):
-    """Returns the ranking, converged to float64 precision."""
-    return dataclasses.replace(ranking, threshold=1e-13) if isinstance(ranking, Sinkhorn) else ranking
-
-
-def of_papers():
-    """Yields names of rankings with the values searched in the papers, and more powers of SoftSort."""
-    for name, relaxation in facts.RELAXATIONS.items():
-        searched = {**relaxation.searched, **({"power": (0.5, 1.0, 2.0, 3.0)} if name == "softsort" else {})}
-        keys = [key for key in searched if key in references.RANKINGS[name][1]]
-        for values in itertools.product(*(searched[key] for key in keys)):
-            is_slow = name == "sinkhorn" and values == (0.01,)  # The reference needs many steps.
-            marks = pytest.mark.slow if is_slow else ()
-            yield pytest.param(name, dict(zip(keys, values, strict=True)), marks=marks)
-
-
-@pytest.mark.parametrize(("name", "arguments"), [*of_papers()], ids=str)
-def test_values_and_gradients_equal_the_paper(name, arguments):
-    """The gradients of SmoothI and SoftRank have tests of their own."""
+@quick_or_slow(facts.RELAXATIONS, quick=[name for name in facts.RELAXATIONS if name not in ("sinkhorn", "lapsum")])
+def test_values_and_gradients_equal_the_paper(name):
+    """For the values searched in the papers. The gradients of SmoothI and SoftRank have tests of their own."""
+    searched = facts.RELAXATIONS[name].searched | ({"power": (0.5, 1.0, 2.0, 3.0)} if name == "softsort" else {})
+    keys = [key for key in searched if key in references.RANKINGS[name][1]]
     converged = {"threshold": 1e-13, "max_iterations": 20000} if name == "sinkhorn" else {}
-    ranking = rankings.RANKINGS[name](**arguments, **converged)
     rows = [random_scores(1, length, length)[0] for length in (1, 2, 9, 30)]
     scores, mask = evaluate.padded(rows)
-    weights = weights_for(ranking, 4, 30)
-    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
-    for i, row in enumerate(rows):
-        n = (slice(None, len(row)),) * (found.ndim - 1)
-        expected = references.ranking_of(name, row, **arguments)
-        np.testing.assert_allclose(found[i][n], expected, rtol=1e-9 if name == "sinkhorn" else 1e-12, atol=1e-14)
-        if name not in ("smoothi", "soft"):
-            slopes = references.central_differences(
-                lambda s, i=i, n=n: np.sum(weights[i][n] * references.ranking_of(name, s, **arguments)), row
-            )
-            np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-5, atol=1e-6)
+    for values in itertools.product(*(searched[key] for key in keys)):
+        arguments = dict(zip(keys, values, strict=True))
+        print(arguments)  # shown if it fails
+        ranking = rankings.RANKINGS[name](**arguments, **converged)
+        weights = weights_for(ranking, 4, 30)
+        found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
+        for i, row in enumerate(rows):
+            n = (slice(None, len(row)),) * (found.ndim - 1)
+            expected = references.ranking_of(name, row, **arguments)
+            np.testing.assert_allclose(found[i][n], expected, rtol=1e-9 if name == "sinkhorn" else 1e-12, atol=1e-14)
+            if name not in ("smoothi", "soft") and len(row) < 30:
+                of_row = functools.partial(references.ranking_of, name, **arguments)
+                total = functools.partial(weighted_sum, of_row, weights[i][n])
+                slopes = references.central_differences(total, row)
+                np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-5, atol=1e-6)
+
+
+def weighted_sum(function, weights, scores):
+    return np.sum(weights * function(scores))
 
 
 @every_ranking
@@ -151,19 +146,18 @@ def test_tied_documents_have_equal_values_and_gradients(ranking):
 
 
 @every_ranking
-@pytest.mark.parametrize("shift", [1e4, pytest.param(-7.0, marks=pytest.mark.slow)])
-def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
+def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking):
     scores, weights = random_scores(2, 9), weights_for(ranking, 2, 9)
     expected, slopes = evaluate.value_and_gradient(result(ranking), scores, weights)
-    found, gradient = evaluate.value_and_gradient(result(ranking), scores + shift, weights)
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores + 1e4, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("ranking", "scaled"),
-    [
+def test_scaling_the_scores_equals_scaling_the_temperature():
+    scores = random_scores(1, 9)[0]
+    for ranking, scaled in (
         (SmoothI(2.1), SmoothI(0.7)),
         (Approx(2.1), Approx(0.7)),
         (SoftRank(0.7), SoftRank(0.7 * 3.0)),
@@ -178,57 +172,44 @@ def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
         (LapSum(0.7), LapSum(0.7 * 3.0)),
         (SortingNetwork(2.1), SortingNetwork(0.7)),
         (SortingNetwork(2.1, "odd_even", "logistic"), SortingNetwork(0.7, "odd_even", "logistic")),
-    ],
-    ids=str,
-)
-def test_scaling_the_scores_equals_scaling_the_temperature(ranking, scaled):
-    scores = random_scores(1, 9)[0]
-    expected = evaluate.value(result(ranking), scores)
-    np.testing.assert_allclose(evaluate.value(result(scaled), 3.0 * scores), expected, rtol=1e-11)
+    ):
+        expected = evaluate.value(result(ranking), scores)
+        np.testing.assert_allclose(evaluate.value(result(scaled), 3.0 * scores), expected, 1e-11, err_msg=str(ranking))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ranking", ALL + SHARP, ids=str)
-def test_value_and_gradient_are_finite_for_extreme_scores(ranking, dtype):
-    largest = np.finfo(dtype).max / 4.0  # the limit to which `_padded.clean` clips
-    scores = np.array(
-        [
-            [0.0, 0.0, 0.0, 0.0],
-            [3.0, 0.0, 0.0, 0.0],  # one document
-            [0.0, 0.0, 0.0, 0.0],  # no document
-            [1e30, 1.0, 1.0, -1e30],
-            [largest, largest, -largest, -largest],
-            [1e-7, 0.0, -1e-7, 1e-7],
-            [-0.0, 0.0, 60000.0, -60000.0],
-        ],
-        dtype,
-    )
-    mask = np.ones(scores.shape, bool)
-    mask[1, 1:], mask[2] = False, False
-    weights = weights_for(ranking, 7, 4)
-    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
-    assert np.isfinite(found).all() and np.isfinite(gradient).all()
-    first = np.eye(1, found[1].size).reshape(found[1].shape)
-    np.testing.assert_array_equal(found[1], first)
-    np.testing.assert_array_equal(found[2], 0.0)
-    np.testing.assert_array_equal(gradient[1:3], 0.0)
+def test_value_and_gradient_are_finite_for_extreme_scores(ranking):
+    for dtype in (np.float32, np.float64):
+        largest = np.finfo(dtype).max / 4.0  # the limit to which `_padded.clean` clips
+        one_document, no_document = [3.0, 0.0, 0.0, 0.0], [0.0] * 4
+        far, huge = [1e30, 1.0, 1.0, -1e30], [largest, largest, -largest, -largest]
+        near, of_half_precision = [1e-7, 0.0, -1e-7, 1e-7], [-0.0, 0.0, 60000.0, -60000.0]
+        scores = np.array([[0.0] * 4, one_document, no_document, far, huge, near, of_half_precision], dtype)
+        mask = np.ones(scores.shape, bool)
+        mask[1, 1:], mask[2] = False, False
+        found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights_for(ranking, 7, 4), mask)
+        assert np.isfinite(found).all() and np.isfinite(gradient).all()
+        first = np.eye(1, found[1].size).reshape(found[1].shape)
+        np.testing.assert_array_equal(found[1], first)
+        np.testing.assert_array_equal(found[2], 0.0)
+        np.testing.assert_array_equal(gradient[1:3], 0.0)
 
 
-@pytest.mark.parametrize("ranking", SHARP, ids=str)
-def test_sharp_limit_is_the_exact_ranking(ranking):
+def test_sharp_limit_is_the_exact_ranking():
     scores = np.random.RandomState(0).permutation(12).astype(np.float32)
-    expected = evaluate.value(rankings.ExactRanking().indicators, scores)
-    if isinstance(ranking, PositionRanking):
-        expected = np.arange(1, 13) @ expected
-    np.testing.assert_allclose(
-        evaluate.value(result(ranking), scores), expected, atol=facts.of_ranking(ranking).sharp_error
-    )
+    exact = evaluate.value(rankings.ExactRanking().indicators, scores)
+    for ranking in SHARP:
+        found = evaluate.value(result(ranking), scores)
+        expected = np.arange(1, 13) @ exact if isinstance(ranking, PositionRanking) else exact
+        error = facts.of_ranking(ranking).sharp_error
+        np.testing.assert_allclose(found, expected, atol=error, err_msg=str(ranking))
 
 
-@pytest.mark.parametrize("ranking", BY_DIFFERENCES, ids=str)
-def test_far_scores_do_not_reduce_the_precision_of_near_ones(ranking):
-    found, expected = (evaluate.value(result(ranking), np.array([far, 2.0, 1.5, 1.4, -far])) for far in (1e30, 1e4))
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+def test_far_scores_do_not_reduce_the_precision_of_near_ones():
+    near = [2.0, 1.5, 1.4]
+    for ranking in BY_DIFFERENCES:
+        found, expected = (evaluate.value(result(ranking), np.array([far, *near, -far])) for far in (1e30, 1e4))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14, err_msg=str(ranking))
 
 
 @every_ranking
@@ -242,8 +223,7 @@ def test_large_scores_lose_no_precision(ranking):
 
 
 @pytest.mark.parametrize("ranking", [*ALL, rankings.ExactRanking()], ids=str)
-@pytest.mark.parametrize("topn", [4, *(pytest.param(topn, marks=pytest.mark.slow) for topn in (None, 1, 50))])
-def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking, topn):
+def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking):
     scores, mask = evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]])
     relevance = np.where(mask, np.random.RandomState(1).rand(2, 9), 0.0)
     scores, relevance, mask = map(tf.constant, (scores, relevance, mask))
@@ -251,22 +231,17 @@ def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking, to
     assert (every >= 0.0).all()
     np.testing.assert_array_equal(every[1, 3:], 0.0)
     np.testing.assert_array_equal(every[1, :, 3:], 0.0)
-    ranks = min(topn or 9, 9)
-    np.testing.assert_allclose(ranking.indicators(scores, mask, topn), every[:, :ranks], rtol=1e-12, atol=1e-15)
-    found = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
-    np.testing.assert_allclose(found, np.einsum("brj,bj->br", every, relevance)[:, :ranks], rtol=1e-9, atol=1e-12)
+    at_ranks = np.einsum("brj,bj->br", every, relevance)
+    for topn in (None, 1, 4, 50):
+        ranks = min(topn or 9, 9)
+        np.testing.assert_allclose(ranking.indicators(scores, mask, topn), every[:, :ranks], rtol=1e-12, atol=1e-15)
+        found = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
+        np.testing.assert_allclose(found, at_ranks[:, :ranks], rtol=1e-9, atol=1e-12)
+    if not isinstance(ranking, (SoftRank, PositionRanking)):  # Each rank has one document.
+        np.testing.assert_allclose(every.sum(axis=2), np.arange(9) < [[9], [3]], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "ranking", [*(r for r in ROWS if not isinstance(r, SoftRank)), rankings.ExactRanking()], ids=str
-)
-def test_each_rank_sums_to_one(ranking):
-    scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]]))
-    sums = tf.reduce_sum(ranking.indicators(scores, mask), axis=2)
-    np.testing.assert_allclose(sums, np.arange(9) < [[9], [3]], rtol=1e-12)
-
-
-@pytest.mark.parametrize("ranking", ALL, ids=str)
+@every_ranking
 def test_rank_relevance_has_the_gradient_of_the_indicators_and_none_for_labels(ranking):
     scores, relevance = tf.constant(random_scores(1, 6)), tf.constant(np.random.RandomState(1).rand(1, 6))
     mask = tf.ones([1, 6], tf.bool)
@@ -279,15 +254,15 @@ def test_rank_relevance_has_the_gradient_of_the_indicators_and_none_for_labels(r
     assert tape.gradient(found, relevance) is None
 
 
-@pytest.mark.parametrize("ranking", RANKS, ids=str)
-def test_soft_ranks_are_ordered_and_sum_to_the_ranks_of_the_real_documents(ranking):
+def test_soft_ranks_are_ordered_and_sum_to_the_ranks_of_the_real_documents():
     rows = [random_scores(1, 15)[0], random_scores(1, 6, 1)[0]]
     scores, mask = map(tf.constant, evaluate.padded(rows))
-    for found, row in zip(converged(ranking).positions(scores, mask).numpy(), rows, strict=True):
-        n = len(row)
-        assert found[:n].sum() == pytest.approx(n * (n + 1) / 2, rel=1e-10)
-        assert (found[:n] >= 1.0).all() and (found[:n] <= n).all()
-        assert (np.diff(found[np.argsort(-row)]) >= -1e-12).all()
+    for ranking in (*RANKS[:2], Sinkhorn(0.1, threshold=1e-13), LapSum(0.7)):
+        for found, row in zip(ranking.positions(scores, mask).numpy(), rows, strict=True):
+            n = len(row)
+            assert found[:n].sum() == pytest.approx(n * (n + 1) / 2, rel=1e-10)
+            assert (found[:n] >= 1.0).all() and (found[:n] <= n).all()
+            assert (np.diff(found[np.argsort(-row)]) >= -1e-12).all()
 
 
 # ---- Rankings by positions, and steps
@@ -349,23 +324,23 @@ def test_steps_of_positions_equal_their_formulas():
 
 
 @every_ranking
-@pytest.mark.parametrize("topn", [None, 3])
-def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn):
+def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking):
     scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 6)[0], random_scores(1, 4, 1)[0]]))
     relevance = tf.cast(mask, tf.float64) * [2.0, 0.0, 1.0, 3.0, 0.0, 1.0]
     gain = NDCGGain.of("exponential", relevance)
-    found = ranking.discounted_gain(scores, relevance, mask, topn=topn, gain=gain)
-    if hasattr(ranking, "document_discounts"):
-        expected = np.sum(gain(relevance) * ranking.document_discounts(scores, mask, topn=topn), axis=1)
-    else:
-        at_ranks = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
-        expected = [references.dcg(row) for row in at_ranks]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    for topn in (None, 3):
+        found = ranking.discounted_gain(scores, relevance, mask, topn=topn, gain=gain)
+        if hasattr(ranking, "document_discounts"):
+            expected = np.sum(gain(relevance) * ranking.document_discounts(scores, mask, topn=topn), axis=1)
+        else:
+            at_ranks = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
+            expected = [references.dcg(row) for row in at_ranks]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_invalid_arguments_raise():
+    of_network = "`sorting_network` must be one of 'bitonic', 'odd_even', got 'merge'."
+    for make, message in (
         (lambda: SmoothI(alpha=float("inf")), "`alpha` must be a finite number > 0, got inf."),
         (lambda: SmoothI(delta=0.5), "`delta` must be a number in (0, 0.5), got 0.5."),
         (lambda: SoftRank(distribution="fast"), "`distribution` must be one of 'binomial', 'normal', got 'fast'."),
@@ -373,18 +348,13 @@ def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn
         (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
         (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
         (lambda: LapSum(alpha=0.0), "`alpha` must be a finite number > 0, got 0.0."),
-        (
-            lambda: SortingNetwork(sorting_network="merge"),
-            "`sorting_network` must be one of 'bitonic', 'odd_even', got 'merge'.",
-        ),
+        (lambda: SortingNetwork(sorting_network="merge"), of_network),
         (lambda: SortingNetwork(distribution="t"), "`distribution` must be one of 'cauchy', 'logistic', got 't'."),
         (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),
-    ],
-)
-def test_invalid_arguments_raise(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
+    ):
+        with pytest.raises(ValueError) as error:
+            make()
+        assert str(error.value) == message
 
 
 def test_a_ranking_without_methods_raises():

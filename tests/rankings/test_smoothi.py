@@ -1,5 +1,7 @@
 """SmoothI equals the paper: values, gradients, limits, error bound, precision."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,29 +43,25 @@ def check(scores, relevance, mask, value_error, gradient_error, **arguments):
         assert error <= gradient_error * np.abs(expected_gradient).max() + 1e-7 * gradient_error
 
 
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
-def test_rank_relevance_and_gradient_equal_the_paper(alpha, dtype):
+precisions = pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
+
+
+@precisions
+def test_rank_relevance_and_gradient_equal_the_paper(dtype):
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
-    check(*lists_of([1, 2, 7, 120], dtype), *errors, alpha=alpha)
+    for alpha in (0.1, 1.0, 10.0, 100.0):
+        check(*lists_of([1, 2, 7, 120], dtype), *errors, alpha=alpha)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("shift", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("alpha", "delta"),
-    [
-        *((1e-3, 0.1), (10.0, 0.1), (1.0, 0.49)),
-        *(pytest.param(*c, marks=pytest.mark.slow) for c in [(0.1, 0.1), (1.0, 0.02)]),
-    ],
-)
-def test_the_closed_form_of_late_ranks_equals_the_recursion(alpha, delta, shift, dtype):
+@precisions
+def test_the_closed_form_of_late_ranks_equals_the_recursion(dtype):
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
-    arguments = {"alpha": alpha, "delta": delta, "shift": shift}
-    check(*lists_of([1, 2, 20, 400], dtype), *errors, **arguments)
+    lists = lists_of([1, 2, 20, 250], dtype)
+    for alpha, delta, shift in ((1e-3, 0.1, True), (10.0, 0.1, True), (1.0, 0.49, False), (1.0, 0.02, True)):
+        check(*lists, *errors, alpha=alpha, delta=delta, shift=shift)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@precisions
 def test_the_closed_form_of_all_ranks_equals_the_recursion(dtype):
     """The loop runs for no rank, and the first and last documents are relevant."""
     scores, relevance = np.array([[1.0, 0.0, -1.0]], dtype) * 1e-7, np.array([[4.0, 0.0, 4.0]], dtype)
@@ -73,7 +71,7 @@ def test_the_closed_form_of_all_ranks_equals_the_recursion(dtype):
 
 def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
     """In float32, the rounding errors of inputs up to 600 would be visible."""
-    scores, relevance, _ = lists_of([1, 2, 7, 120, 1000], np.float32)
+    scores, relevance, _ = lists_of([1, 2, 7, 400], np.float32)
     results = [
         evaluate.value_and_gradient(rank_relevance(relevance.astype(dtype), alpha=100.0), scores.astype(dtype), 1.0)
         for dtype in (np.float32, np.float64)
@@ -83,8 +81,9 @@ def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
 
 
 @pytest.mark.parametrize("kind", ["exponential", "linear"])
-@pytest.mark.parametrize("topn", [None, 3])
-@pytest.mark.parametrize(("dtype", "alpha"), [(np.float64, 2.0), (np.float32, 0.1), (np.float32, 10.0)])
+@pytest.mark.parametrize(
+    ("dtype", "alpha", "topn"), [(np.float64, 2.0, 3), (np.float64, 2.0, None), (np.float32, 0.1, None)]
+)
 def test_discounted_gain_equals_that_computed_from_rank_relevance(dtype, alpha, kind, topn):
     scores, relevance, mask = lists_of([1, 5, 8] if dtype == np.float64 else [2, 10, 121], dtype)
     gain, relevance = NDCGGain.of(kind, tf.constant(relevance)), tf.constant(relevance)
@@ -104,33 +103,33 @@ def test_discounted_gain_equals_that_computed_from_rank_relevance(dtype, alpha, 
     evaluate.assert_near(found[1], expected[1], errors[1])
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 30.0])
-def test_the_gradient_without_stop_gradient_equals_finite_differences(alpha):
+def test_the_gradient_without_stop_gradient_equals_finite_differences():
     scores, relevance = a_list(1, 8, np.float64)
     upstream = references.discounts(8)
+    for alpha in (0.1, 1.0, 30.0):
 
-    def total(s):
-        return references.smoothi_indicators(s, alpha) @ relevance @ upstream
+        def total(s, alpha=alpha):
+            return references.smoothi_indicators(s, alpha) @ relevance @ upstream
 
-    expected = references.central_differences(total, scores)
-    whole = rank_relevance(relevance[None], alpha=alpha, stop_gradient=False)
-    found, gradient = evaluate.of_one_list(whole, scores, upstream)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
-    stopped, stopped_gradient = evaluate.of_one_list(rank_relevance(relevance[None], alpha=alpha), scores, upstream)
-    np.testing.assert_allclose(found, stopped, rtol=1e-12)
-    assert np.abs(stopped_gradient - expected).max() > 1e-4 * np.abs(expected).max()
+        expected = references.central_differences(total, scores)
+        whole = rank_relevance(relevance[None], alpha=alpha, stop_gradient=False)
+        found, gradient = evaluate.of_one_list(whole, scores, upstream)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
+        stopped, of_stopped = evaluate.of_one_list(rank_relevance(relevance[None], alpha=alpha), scores, upstream)
+        np.testing.assert_allclose(found, stopped, rtol=1e-12)
+        assert np.abs(of_stopped - expected).max() > 1e-4 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("stop_gradient", [True, False])
-def test_indicators_equal_the_paper_and_have_the_gradient_of_rank_relevance(stop_gradient):
+def test_indicators_equal_the_paper_and_have_the_gradient_of_rank_relevance():
     scores, relevance = a_list(2, 8, np.float64)
-    ranking = SmoothI(3.0, stop_gradient=stop_gradient)
-    found, gradient = evaluate.of_one_list(lambda s, mask: ranking.indicators(s, mask, 6), scores, relevance)
-    np.testing.assert_allclose(found, references.smoothi_indicators(scores, 3.0, topn=6), rtol=1e-12)
-    by_relevance = rank_relevance(relevance[None], 6, alpha=3.0, stop_gradient=stop_gradient)
-    at_ranks, expected = evaluate.of_one_list(by_relevance, scores)
-    np.testing.assert_allclose(found @ relevance, at_ranks, rtol=1e-12)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
+    for options in ({"stop_gradient": True}, {"stop_gradient": False}):
+        indicators = functools.partial(SmoothI(3.0, **options).indicators, topn=6)
+        found, gradient = evaluate.of_one_list(indicators, scores, relevance)
+        np.testing.assert_allclose(found, references.smoothi_indicators(scores, 3.0, topn=6), rtol=1e-12)
+        by_relevance = rank_relevance(relevance[None], 6, alpha=3.0, **options)
+        at_ranks, expected = evaluate.of_one_list(by_relevance, scores)
+        np.testing.assert_allclose(found @ relevance, at_ranks, rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_errors_are_within_the_bounds_of_theorem_2_and_corollary_1():
@@ -185,7 +184,7 @@ def test_the_programs_compute_the_same_without_xla(monkeypatch):
     np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("row", [[0.0, 0.0, 1.0], [2.0, 0.5, 0.5], [1.0, 1.0, 1.0], [3.0, 3.0, 1.0]])
+@pytest.mark.parametrize("row", [[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [3.0, 3.0, 1.0]])
 def test_tied_lowest_scores_share_the_gradient_of_the_minimum(row):
     """As in TensorFlow's own gradient of the minimum, with which `indicators` is differentiated."""
     ranking, relevance, mask = SmoothI(alpha=2.0), tf.constant([[2.0, 0.0, 1.0]], tf.float64), tf.ones([1, 3], tf.bool)

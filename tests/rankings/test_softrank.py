@@ -108,15 +108,15 @@ def test_reference_slopes_equal_equation_18():
     np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
-def test_win_probabilities_are_precise(sigma):
+def test_win_probabilities_are_precise():
     scores = a_list(0, 9)
-    found = evaluate.value(lambda s, mask: win_probabilities(s, mask, sigma=sigma), scores)
-    assert found.dtype == np.float64
-    for j in range(9):
-        others, won, *_ = contests(scores, j, sigma)
-        np.testing.assert_allclose(found[others, j], won, rtol=1e-10, atol=1e-300)
-    np.testing.assert_allclose(found + found.T, 1.0 - np.eye(9), rtol=1e-15)
+    for sigma in SIGMAS:
+        found = evaluate.value(lambda s, mask, sigma=sigma: win_probabilities(s, mask, sigma=sigma), scores)
+        assert found.dtype == np.float64
+        for j in range(9):
+            others, won, *_ = contests(scores, j, sigma)
+            np.testing.assert_allclose(found[others, j], won, rtol=1e-10, atol=1e-300)
+        np.testing.assert_allclose(found + found.T, 1.0 - np.eye(9), rtol=1e-15)
 
 
 def test_win_probabilities_of_padding_are_zero():
@@ -142,22 +142,21 @@ def test_rank_distributions_equal_the_recursion(sigma):
         assert_near(gradient[i, :n], expectation_and_slopes(row, sigma, tables[i, :n, :n])[1], 1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_expected_log_discount_equals_the_recursion(sigma, dtype):
+def test_expected_log_discount_equals_the_recursion(sigma):
     rows = [a_list(length + 1, length) for length in (1, 2, 7, 60)]
     tables = [(np.random.RandomState(2).rand(len(row)), references.discounts(len(row))) for row in rows]
-    value_error = 1e-7 if dtype == np.float64 else 3e-7
-    check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
+    for dtype, value_error in ((np.float32, 3e-7), (np.float64, 1e-7)):
+        check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
 
 
-@pytest.mark.parametrize("spread", [1.0, *(pytest.param(spread, marks=pytest.mark.slow) for spread in (0.01, 100.0))])
-def test_expected_log_discount_of_a_thousand_documents(spread):
+@pytest.mark.slow
+def test_expected_log_discount_of_a_thousand_documents():
     """Only some documents have a weight, so the reference runs the slow recursion only for them."""
-    scores, documents = a_list(4, 1000, spread), [0, 1, 500, 998, 999]
+    scores, documents = a_list(4, 1000), [0, 1, 998, 999]
     scores[[0, 999]] = scores.max() * 1.1, scores.min() * 1.1
     weights = np.zeros(1000)
-    weights[documents] = [1.0, 3.0, 0.5, 2.0, 7.0]
+    weights[documents] = [1.0, 3.0, 0.5, 7.0]
     found, gradient = evaluate.of_one_list(discounts_of(), scores, weights)
     table = references.discounts(1000)
     expected, slopes = expectation_and_slopes(scores, 1.0, np.outer(weights[documents], table), documents)
@@ -165,14 +164,12 @@ def test_expected_log_discount_of_a_thousand_documents(spread):
     assert_near(gradient, slopes, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("topn", "sigma"), [(1, 10.0), (5, 0.01), (5, 1.0), (5, 10.0), (39, 1.0), (40, 1.0), (99, 1.0)]
-)
-def test_tiny_expected_discounts_with_a_cutoff_are_precise(topn, sigma):
+def test_tiny_expected_discounts_with_a_cutoff_are_precise():
     """For sigma = 10 and K = 1, the values are around 1e-12, because documents are hardly ever at rank 1."""
-    table = np.where(np.arange(40) < topn, references.discounts(40), 0.0)
     weights = np.random.RandomState(2).rand(40)
-    check(discounts_of(sigma, topn=topn), [a_list(6, 40)], [(weights, table)], 1e-7, 1e-6, sigma)
+    for topn, sigma in ((1, 10.0), (5, 0.01), (5, 1.0), (39, 1.0), (40, 1.0), (99, 1.0)):
+        table = np.where(np.arange(40) < topn, references.discounts(40), 0.0)
+        check(discounts_of(sigma, topn=topn), [a_list(6, 40)], [(weights, table)], 1e-7, 1e-6, sigma)
 
 
 def test_the_gradient_of_a_document_far_below_all_others_is_precise():
@@ -187,25 +184,21 @@ def test_the_gradient_of_a_document_far_below_all_others_is_precise():
 TABLE = [4.0, 2.0, -1.0, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("discount", "table"),
-    [
+@pytest.mark.parametrize("topn", [None, 3])
+def test_expected_discounts_of_every_kind_equal_the_recursion(topn):
+    ranks, weights = np.arange(20) / 20, np.random.RandomState(2).rand(20)
+    for discount, table in (
         ("log2", references.discounts(20)),
-        ("linear", 1.0 - np.arange(20) / 20),
-        (ShallowDiscount(-0.8), (1.0 - np.arange(20) / 20) * (1.0 - 0.8 * np.arange(20) / 20)),
-        (ShallowDiscount(1.0), 1.0 - (np.arange(20) / 20) ** 2),
+        ("linear", 1.0 - ranks),
+        (ShallowDiscount(-0.8), (1.0 - ranks) * (1.0 - 0.8 * ranks)),
+        (ShallowDiscount(1.0), 1.0 - ranks**2),
         (TABLE, TABLE + [0.0] * 16),
         (tuple(range(30)), np.arange(20.0)),
         (lambda rank: 1.0 / (1.0 + rank), 1.0 / (1.0 + np.arange(20))),
-    ],
-    ids=["log2", "linear", "convex", "concave", "table", "long table", "function"],
-)
-@pytest.mark.parametrize("topn", [None, 3])
-def test_expected_discounts_of_every_kind_equal_the_recursion(discount, table, topn):
-    table = np.where(np.arange(20) < (topn or 20), table, 0.0)
-    tight = 1e-6 if discount == "log2" else 1e-12
-    weights = np.random.RandomState(2).rand(20)
-    check(discounts_of(discount=discount, topn=topn), [a_list(8, 20)], [(weights, table)], tight, tight)
+    ):
+        table = np.where(np.arange(20) < (topn or 20), table, 0.0)
+        tight = 1e-6 if discount == "log2" else 1e-12
+        check(discounts_of(discount=discount, topn=topn), [a_list(8, 20)], [(weights, table)], tight, tight)
 
 
 @pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
@@ -231,8 +224,7 @@ def test_normal_distributions_have_the_mean_the_variance_and_their_gradients():
         assert_near(gradient, slopes, 1e-4)
 
 
-@pytest.mark.parametrize("distribution", ["binomial", "normal"])
-@pytest.mark.parametrize("sigma", [pytest.param(0.1, marks=pytest.mark.slow), 3.0])
+@pytest.mark.parametrize(("distribution", "sigma"), [("binomial", 3.0), ("normal", 3.0), ("binomial", 0.1)])
 def test_scaled_distributions_equal_the_reference_and_ranks_sum_to_one(distribution, sigma):
     rows = [a_list(length, length).astype(np.float64) for length in (1, 9, 25)]
     scores, mask = evaluate.padded(rows)
@@ -250,8 +242,7 @@ def test_scaled_distributions_equal_the_reference_and_ranks_sum_to_one(distribut
         np.testing.assert_array_equal(gradient[i, n:], 0.0)
 
 
-@pytest.mark.parametrize("distribution", ["binomial", "normal"])
-@pytest.mark.parametrize("steps", [0, 1, 20])
+@pytest.mark.parametrize(("distribution", "steps"), [("binomial", 0), ("binomial", 20), ("normal", 0), ("normal", 1)])
 def test_gradients_of_each_distribution_equal_finite_differences(distribution, steps):
     scores, tables = a_list(12, 22).astype(np.float64), np.random.RandomState(0).randn(22, 22)
     _, gradient = evaluate.of_one_list(distribution_of(1.0, distribution, steps), scores, tables)
@@ -278,19 +269,13 @@ def test_scaling_gives_every_rank_to_many_tied_documents():
     assert np.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "message"),
-    [
-        (win_probabilities, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
-        (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
-        (
-            SoftRank().document_discounts,
-            {"discount": "log"},
-            "`discount` must be 'log2', 'linear', a ShallowDiscount, a function or finite numbers, got 'log'.",
-        ),
-    ],
-)
-def test_invalid_arguments_raise(function, arguments, message):
-    with pytest.raises(ValueError) as error:
-        function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **arguments)
-    assert str(error.value) == message
+def test_invalid_arguments_raise():
+    of_discount = "'log2', 'linear', a ShallowDiscount, a function or finite numbers"
+    for function, name, bad, expected in (
+        (win_probabilities, "sigma", "1", "a finite number > 0"),
+        (win_probabilities, "sigma", math.inf, "a finite number > 0"),
+        (SoftRank().document_discounts, "discount", "log", of_discount),
+    ):
+        with pytest.raises(ValueError) as error:
+            function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **{name: bad})
+        assert str(error.value) == f"`{name}` must be {expected}, got {bad!r}."

@@ -19,13 +19,13 @@ def test_two_documents_are_swapped_by_the_distribution_function():
 
 @every_network
 @every_distribution
-@pytest.mark.parametrize("length", [1, 3, 8, 37])
-def test_indicators_are_doubly_stochastic(network, distribution, length):
-    scores = np.round(2.0 * np.random.RandomState(0).randn(length)) / 2.0  # with ties
-    found = evaluate.value(SortingNetwork(3.0, network, distribution).indicators, scores)
-    assert (found >= 0.0).all()
-    for axis in (0, 1):
-        np.testing.assert_allclose(found.sum(axis=axis), 1.0, rtol=1e-12)
+def test_indicators_are_doubly_stochastic(network, distribution):
+    for length in (1, 3, 8, 37):
+        scores = np.round(2.0 * np.random.RandomState(0).randn(length)) / 2.0  # with ties
+        found = evaluate.value(SortingNetwork(3.0, network, distribution).indicators, scores)
+        assert (found >= 0.0).all()
+        for axis in (0, 1):
+            np.testing.assert_allclose(found.sum(axis=axis), 1.0, rtol=1e-12)
 
 
 @every_network

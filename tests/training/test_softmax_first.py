@@ -1,5 +1,7 @@
 """The loss of a training that starts on softmax: weights, gradients, and the model that its checkpoints hold."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,10 +26,11 @@ def each(name, reduction="none"):
     return checks.SUBJECTS[name].make(reduction=reduction, **seed)
 
 
-@quick_or_slow(losses.NAMES, quick=["mean_squared", "smoothi_ndcg"])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, weights=WEIGHTS["documents"]):
-    for reduction in ("none", "mean_with_sample_weight"):
+# One of each kind of weights: of documents, pairs, labels, lists, and with noise.
+@quick_or_slow(["mean_squared", "rank_net", "softmax", "smoothi_ndcg", "yeti_logistic"], quick=["rank_net"])
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, weights):
+    for is_first, reduction in itertools.product([True, False], ["none", "mean_with_sample_weight"]):
         loss = training.SoftmaxFirstLoss(each(name, reduction), is_first=is_first)
         found = []
         for one in (loss, losses.SoftmaxLoss(reduction=reduction) if is_first else loss.loss):
@@ -36,16 +39,14 @@ def test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, w
         assert_same(*found, rtol=1e-6, atol=1e-7)
 
 
-@quick_or_slow(["mean_squared", "rank_net", "list_net"], quick=["rank_net"])
-@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
-def test_stages_switch_in_a_graph_and_take_all_weights(name, weights):
-    for is_first in (True, False):
-        test_each_stage_has_the_value_and_the_gradient_of_its_loss(name, is_first, weights)
-    loss = training.SoftmaxFirstLoss(each(name, "sum"))
-    traced = tf.function(lambda: loss(LABELS, SCORES, weights))
-    for current in (losses.SoftmaxLoss(reduction="sum"), loss.loss):
-        loss.is_first.assign(current is not loss.loss)
-        np.testing.assert_allclose(traced(), current(LABELS, SCORES, weights), rtol=1e-6)
+@pytest.mark.parametrize("name", ["rank_net", "list_net"])
+def test_stages_switch_in_a_graph_and_take_all_weights(name):
+    for weights in WEIGHTS.values():
+        loss = training.SoftmaxFirstLoss(each(name, "sum"))
+        traced = tf.function(lambda loss=loss, weights=weights: loss(LABELS, SCORES, weights))
+        for current in (losses.SoftmaxLoss(reduction="sum"), loss.loss):
+            loss.is_first.assign(current is not loss.loss)
+            np.testing.assert_allclose(traced(), current(LABELS, SCORES, weights), rtol=1e-6)
 
 
 def test_documents_of_weight_0_are_padding_of_the_first_stage():
@@ -67,13 +68,10 @@ def noisy(wrong=None, seed=0, queries=200):
     return table.assign(label=label.mask(marked, wrong)) if wrong is not None else table
 
 
-# Not those of which a document of weight 0 is a part: the terms of others depend on it, as in TF-Ranking.
-NAMES = ("pairwise_hinge", "pairwise_logistic", "pairwise_soft_zero_one", "rank_net", "lambda_loss")
-NAMES += ("mean_squared", "sigmoid_cross_entropy", "yeti_logistic")
-
-
-@quick_or_slow(NAMES, quick=["mean_squared"])
-@pytest.mark.parametrize("softmax_epochs", [2 / 3, pytest.param(0, marks=pytest.mark.slow)])
+# Weights of documents and of pairs. Not losses of which a document of weight 0 is a part: the terms of others depend on
+# it, as in TF-Ranking.
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "softmax_epochs"), [("mean_squared", 2 / 3), ("rank_net", 0), ("lambda_loss", 0)])
 def test_documents_of_weight_0_with_wrong_labels_do_no_harm(name, softmax_epochs):
     options = {"members": 1, "hidden": [8], "epochs": 12, "learning_rate": 0.02, "trees": False, "verbose": False}
     ranker = tfr_smooth.Ranker(loss=name, softmax_epochs=softmax_epochs, **options)
@@ -100,9 +98,7 @@ def test_the_config_has_the_loss_and_the_stage():
         training.SoftmaxFirstLoss(loss.loss, is_first=2)
 
 
-@pytest.mark.parametrize(
-    ("softmax_epochs", "verbose", "lines"), [(1, True, 1), (1, False, 0), (0, True, 0), (3, True, 0)]
-)
+@pytest.mark.parametrize(("softmax_epochs", "verbose", "lines"), [(1, True, 1), (1, False, 0), (3, True, 0)])
 def test_a_line_tells_where_the_values_of_the_loss_change(softmax_epochs, verbose, lines, capsys):
     features, labels, queries = np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 2, np.arange(12) // 4
     ranker = tfr_smooth.Ranker(
