@@ -57,6 +57,13 @@ def in_graph(loss, labels, scores, *weights, **options):
     return tuple(tensor.numpy() for tensor in function(tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)))
 
 
+def metric_value(metric, *batch):
+    """Returns the value of a metric for one batch."""
+    metric.reset_state()
+    metric.update_state(*batch)
+    return float(metric.result())
+
+
 def assert_same(found, expected, rtol=0.0, **options):
     """Asserts that the arrays of two sequences are the same in pairs, by default exactly."""
     for one, other in zip(found, expected, strict=True):

@@ -88,11 +88,6 @@ def exact_precision(labels, scores, topn=10):
     return binary(sorted_labels(labels, scores))[:topn].sum() / topn
 
 
-def exact_map(labels, scores):
-    found = binary(sorted_labels(labels, scores))
-    return (found * found.cumsum() / np.arange(1, len(found) + 1)).sum() / found.sum()
-
-
 def cascade(chances):
     """Returns the expected 1 / rank at which a user stops who stops at rank r with probability `chances[r - 1]`."""
     value, reached = 0.0, 1.0
@@ -290,8 +285,8 @@ def fastsort_positions(scores, regularization_strength=1.0, regularization="l2")
     return found if regularization == "l2" else np.exp(found)
 
 
-def sinkhorn_transport(scores, epsilon=0.1, steps=20000):
-    """The transport [document, rank] of arXiv:1905.11885 by the algorithm of the paper, in log space."""
+def sinkhorn_positions(scores, epsilon=0.1, steps=20000):
+    """The positions of arXiv:1905.11885 by the algorithm of the paper, in log space."""
     n = len(scores)
     standardized = (scores - np.mean(scores)) / max(np.std(scores), 1e-6)
     squashed = sigmoid(math.pi / math.sqrt(3.0) * standardized)
@@ -302,11 +297,7 @@ def sinkhorn_transport(scores, epsilon=0.1, steps=20000):
         f = -np.logaddexp.reduce(exponents + g, axis=1)
         if np.abs(g - before).max() < 1e-14:
             break
-    return np.exp(exponents + f[:, None] + g)
-
-
-def sinkhorn_positions(scores, epsilon=0.1):
-    return sinkhorn_transport(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
+    return np.exp(exponents + f[:, None] + g) @ np.arange(1.0, n + 1.0)
 
 
 def laplace(x):

@@ -12,38 +12,24 @@ import tensorflow as tf
 from tests.helpers import modes
 from tfr_smooth import losses, metrics
 
-
-def batch():
-    """Returns labels and scores, [9, 6].
-
-    The lists are: ordinary, short, tied, without relevant documents, one document, only padding, with huge scores, with
-    huge labels, with both.
-    """
-    labels = np.array(
-        [
-            [0, 1, 2, 0, 3, 1],
-            [1, 0, 2, -1, -1, -1],
-            [2, 0, 1, 0, 1, 0],
-            [0, 0, 0, 0, -1, -1],
-            [1, -1, -1, -1, -1, -1],
-            [-1, -1, -1, -1, -1, -1],
-            [0, 1, 0, 2, 1, -1],
-            [0, 1e9, 127, 200, 3, -1],
-            [0, 1e9, 3e38, 127, 3, 1],
-        ],
-        np.float32,
-    )
-    scores = np.random.RandomState(0).randn(*labels.shape).astype(np.float32)
-    scores[2] = 0.5
-    scores[[6, 8]] = [1e30, -1e30, 1e30, 0.0, -3e38, 7.0]
-    return tf.constant(labels), tf.constant(scores)
+# The lists are: ordinary, short, tied, without relevant documents, one document, only padding, with huge scores, with
+# huge labels, with both.
+LABELS = np.float32(
+    [
+        *([0, 1, 2, 0, 3, 1], [1, 0, 2, -1, -1, -1], [2, 0, 1, 0, 1, 0], [0, 0, 0, 0, -1, -1], [1, -1, -1, -1, -1, -1]),
+        *([-1] * 6, [0, 1, 0, 2, 1, -1], [0, 1e9, 127, 200, 3, -1], [0, 1e9, 3e38, 127, 3, 1]),
+    ]
+)
+SCORES = np.random.RandomState(0).randn(*LABELS.shape).astype(np.float32)
+SCORES[2] = 0.5
+SCORES[[6, 8]] = [1e30, -1e30, 1e30, 0.0, -3e38, 7.0]
 
 
 def cases(name):
     """Yields the name of each case and the function to call."""
     if name not in {*losses.NAMES, *metrics.NAMES}:
         raise ValueError(f"`name` must be the name of a loss or metric, got {name!r}.")
-    labels, scores = batch()
+    labels, scores = tf.constant(LABELS), tf.constant(SCORES)
     if name in losses.NAMES:
         step = modes.step(losses.get(name))
         yield "eager", lambda: step(labels, scores)

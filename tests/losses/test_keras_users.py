@@ -32,11 +32,6 @@ def two_towers():
     return tf.keras.Model([query, documents], scores)
 
 
-def compiled(model):
-    model.compile(tf.keras.optimizers.SGD(0.1), losses.ListNetLoss(), metrics=[metrics.NDCGMetric(topn=5)])
-    return model
-
-
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 infers the direction of a metric from its name")
 @pytest.mark.parametrize(("name", "better"), [("softsort_ndcg", 1.0), ("arp", 0.0)])
 def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
@@ -101,7 +96,8 @@ def test_configs_name_reductions_as_keras_3_does():
 def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_path):
     features, labels = data(lists=16)
     inputs = [np.random.RandomState(2).randn(16, 2).astype(np.float32), features]
-    model = compiled(two_towers())
+    model = two_towers()
+    model.compile(tf.keras.optimizers.SGD(0.1), losses.ListNetLoss(), metrics=[metrics.NDCGMetric(topn=5)])
     best, log = tmp_path / "best.keras", tmp_path / "log.csv"
     callbacks = [
         tf.keras.callbacks.ModelCheckpoint(str(best), monitor="val_ndcg_5", mode="max", save_best_only=True),
@@ -113,12 +109,6 @@ def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_pa
     assert {"loss", "ndcg_5", "val_loss", "val_ndcg_5"} < {*header}
     assert all(np.isfinite(values).all() for values in history.values())
 
-    last = tmp_path / "last.keras"
-    model.save(last)
-    loaded = tf.keras.models.load_model(last)
-    np.testing.assert_allclose(loaded.predict(inputs, verbose=0), model.predict(inputs, verbose=0), rtol=1e-6)
-    np.testing.assert_allclose(loaded.evaluate(inputs, labels, verbose=0), model.evaluate(inputs, labels, verbose=0))
-    loaded.fit(inputs, labels, verbose=0)
     best_value = tf.keras.models.load_model(best).evaluate(
         [array[12:] for array in inputs], labels[12:], verbose=0, return_dict=True
     )["ndcg_5"]

@@ -1,5 +1,6 @@
 """Losses made of losses: means over noisy scores and weighted sums; and the weights of pairs."""
 
+import itertools
 import json
 
 import numpy as np
@@ -115,11 +116,11 @@ WEIGHTS = [
     losses.NDCGLambdaWeightV2(topn=3),
     losses.YetiDCGLambdaWeight(normalized=True),
 ]
-every_weight = pytest.mark.parametrize("weight", WEIGHTS, ids=lambda weight: type(weight).__name__)
 
 
-@every_weight
+@pytest.mark.parametrize("weight", WEIGHTS, ids=lambda weight: type(weight).__name__)
 def test_weights_of_pairs_equal_the_reference(weight):
+    """Those of ties are means over their orders."""
     random = np.random.RandomState(4)
     labels, scores = random.randint(0, 4, 7).astype(np.float64), random.randn(7)
     expected = references.pair_weights(weight, labels, scores)
@@ -129,12 +130,8 @@ def test_weights_of_pairs_equal_the_reference(weight):
     found = weight.pair_weights(*padded, mask).numpy()[0]
     np.testing.assert_allclose(found[:7, :7], expected, rtol=1e-6, atol=1e-9)
 
-
-@every_weight
-def test_weights_of_ties_are_means_over_their_orders(weight):
     labels, scores = np.array([2.0, 0.0, 1.0, 3.0]), np.array([1.0, 1.0, 0.0, 1.0])
-    orders = [np.argsort(-scores + 1e-3 * np.array(noise)) for noise in ([0, 1, 0, 2], [0, 2, 0, 1], [1, 0, 0, 2])]
-    orders += [np.argsort(-scores + 1e-3 * np.array(noise)) for noise in ([1, 2, 0, 0], [2, 0, 0, 1], [2, 1, 0, 0])]
+    orders = [np.array([*tied, 2]) for tied in itertools.permutations([0, 1, 3])]
     expected = np.mean([references.pair_weights(weight, labels, -np.argsort(order)) for order in orders], axis=0)
     found = weight.pair_weights(tf.constant(labels[None]), tf.constant(scores[None]), tf.fill([1, 4], True))
     np.testing.assert_allclose(found[0], expected, rtol=1e-6, atol=1e-9)
@@ -153,29 +150,25 @@ def squared(values):
     return tf.square(values)
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
+def test_configs_contain_losses_and_weights():
+    labels, scores = a_batch()
+    for loss in (
         losses.WeightedSumLoss(["softmax", losses.get("approx_ndcg@3", alpha=2.0)], weights=[0.5, 2.0], name="both"),
         losses.GumbelLoss(losses.ListNetLoss(temperature=0.5), sample_size=3, seed=1),
         losses.GumbelLoss(losses.WeightedSumLoss(["softmax"])),
         *(losses.PairwiseLogisticLoss(lambda_weight=weight) for weight in WEIGHTS),
         losses.SoftmaxLoss(lambda_weight=losses.DCGLambdaWeight(gain_fn=squared, rank_discount_fn=squared)),
-    ],
-    ids=lambda loss: type(loss).__name__,
-)
-def test_configs_contain_losses_and_weights(loss):
-    labels, scores = a_batch()
-    config = json.loads(json.dumps(tf.keras.losses.serialize(loss)))
-    for again in (losses.get(config), tf.keras.losses.deserialize(config)):
-        assert type(again) is type(loss) and again.get_config() == loss.get_config()
-        assert getattr(again, "lambda_weight", None) == getattr(loss, "lambda_weight", None)
-        assert float(again(labels, scores)) == float(loss(labels, scores))
+    ):
+        config = json.loads(json.dumps(tf.keras.losses.serialize(loss)))
+        for again in (losses.get(config), tf.keras.losses.deserialize(config)):
+            assert type(again) is type(loss) and again.get_config() == loss.get_config()
+            assert getattr(again, "lambda_weight", None) == getattr(loss, "lambda_weight", None)
+            assert float(again(labels, scores)) == float(loss(labels, scores))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_bad_arguments_are_named():
+    softmax = losses.SoftmaxLoss()
+    for make, message in (
         (lambda: losses.WeightedSumLoss([]), r"`losses` must be a sequence of losses or names, got \[\]"),
         (lambda: losses.WeightedSumLoss("softmax"), "`losses` must be a sequence of losses or names, got 'softmax'"),
         (lambda: losses.WeightedSumLoss([3]), "`losses` must be an instance of .*RankingLoss, got 3"),
@@ -183,17 +176,12 @@ def test_configs_contain_losses_and_weights(loss):
         (lambda: losses.WeightedSumLoss(["softmax"], weights=[1.0, 2.0]), "one entry per loss, 1, got 2"),
         (lambda: losses.WeightedSumLoss(["softmax"], weights=[-1.0]), "`weights` must be a finite number >= 0, got -1"),
         (lambda: losses.GumbelLoss("softmax"), "`loss` must be an instance of .*RankingLoss, got 'softmax'"),
-        (
-            lambda: losses.GumbelLoss(losses.SoftmaxLoss(), sample_size=0),
-            "`sample_size` must be an integer >= 1, got 0",
-        ),
+        (lambda: losses.GumbelLoss(softmax, sample_size=0), "`sample_size` must be an integer >= 1, got 0"),
         (lambda: losses.PrecisionLambdaWeight(topn=0), "`topn` must be an integer >= 1, got 0"),
         (lambda: losses.DCGLambdaWeight(smooth_fraction=1.5), r"`smooth_fraction` must be a number in \[0, 1\], got 1"),
         (lambda: losses.DCGLambdaWeight(gain_fn=2), "`gain_fn` must be a function or None, got 2"),
         (lambda: losses.DCGLambdaWeightV2(normalized=1), "`normalized` must be True or False, got 1"),
         (lambda: losses.ListMLELambdaWeight(rank_discount_fn=None), "`rank_discount_fn` must be a function, got None"),
-    ],
-)
-def test_bad_arguments_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()

@@ -1,13 +1,13 @@
 """Losses of several scores per document."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.helpers import references, value_and_gradient
-from tests.helpers.modes import quick_or_slow
 from tfr_smooth import losses
 
 NUM_SCORES = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 3}
@@ -16,6 +16,12 @@ ARGUMENTS = {
     "dual_learning": {"max_weight": 3.0},
     "mixture_em": {"temperature": 0.7, "alpha": 0.5},
     "ordinal": {"ordinal_size": 3, "use_fraction_label": True},
+}
+BAD = {
+    "click_em": {"exam_loss_weight": -1.0, "rel_loss_weight": None},
+    "dual_learning": {"max_weight": 0.5},
+    "mixture_em": {"alpha": -0.1, "temperature": 0.0},
+    "ordinal": {"ordinal_size": 0, "use_fraction_label": 1},
 }
 every_loss = pytest.mark.parametrize("name", NUM_SCORES)
 
@@ -71,12 +77,12 @@ REFERENCES = {"click_em": click_em, "dual_learning": dual_learning, "mixture_em"
 def test_values_equal_the_reference(name):
     labels, scores = batch(name, np.float64)
     labels[1] *= 0.8 if name == "ordinal" else 1.0
-    expected = [REFERENCES[name](*row, **ARGUMENTS[name]) for row in zip(labels, scores, strict=True)]
-    np.testing.assert_allclose(get(name)(labels, scores), expected, rtol=1e-12)
-    plain = {"ordinal": {"ordinal_size": 3, "use_fraction_label": False}}.get(name, ARGUMENTS[name])
-    expected = [REFERENCES[name](*row, **plain) for row in zip(labels, scores, strict=True)]
-    np.testing.assert_allclose(losses.get(name, **plain, reduction="none")(labels, scores), expected, rtol=1e-12)
-    assert losses.get(name, **plain)(labels, scores).numpy() == pytest.approx(np.mean(expected))
+    plain = {**ARGUMENTS[name], **({"use_fraction_label": False} if name == "ordinal" else {})}
+    for arguments in (ARGUMENTS[name], plain):
+        expected = [REFERENCES[name](*row, **arguments) for row in zip(labels, scores, strict=True)]
+        found = losses.get(name, **arguments, reduction="none")(labels, scores)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert losses.get(name, **arguments)(labels, scores).numpy() == pytest.approx(np.mean(expected))
 
 
 @every_loss
@@ -124,8 +130,11 @@ def test_padding_changes_nothing_and_permutations_permute_the_gradient(name):
 
 
 @every_loss
-def test_one_nan_makes_its_list_nan_and_no_other(name):
+def test_values_and_gradients_are_finite_for_extreme_scores_and_nan_for_a_list_with_nan(name):
     labels, scores = batch(name)
+    for scale in (1e30, 3e38):
+        value, gradient = value_and_gradient(get(name), labels, np.sign(scores) * np.float32(scale))
+        assert np.isfinite(value).all() and np.isfinite(gradient).all() and (value > 1e13).all()
     scores[2, 1, -1], labels[3, 1] = np.nan, np.inf
     value, gradient = value_and_gradient(get(name), labels, scores)
     np.testing.assert_array_equal(np.isnan(value), [False, False, True, True])
@@ -133,33 +142,24 @@ def test_one_nan_makes_its_list_nan_and_no_other(name):
 
 
 @every_loss
-@pytest.mark.parametrize("scale", [1e30, 3e38])
-def test_values_and_gradients_are_finite_for_extreme_scores(name, scale):
-    labels, scores = batch(name)
-    value, gradient = value_and_gradient(get(name), labels, np.sign(scores) * np.float32(scale))
-    assert np.isfinite(value).all() and np.isfinite(gradient).all() and (value > 1e13).all()
-
-
-@quick_or_slow(NUM_SCORES, quick=("click_em",))
-@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"input_signature": True}])
-def test_graphs_equal_eager_mode(name, options):
-    labels, scores = map(tf.constant, batch(name))
-    if "input_signature" in options:
-        options = {"input_signature": [tf.TensorSpec([None, None]), tf.TensorSpec([None, None, NUM_SCORES[name]])]}
-    np.testing.assert_allclose(tf.function(get(name), **options)(labels, scores), get(name)(labels, scores), rtol=1e-5)
-
-
-@every_loss
-def test_ragged_lists_equal_padded_ones(name):
+def test_graphs_and_ragged_lists_equal_padded_lists_in_eager_mode(name):
     labels, scores = batch(name)
     lengths = [6, 3, 1, 5]
     ragged = [tf.RaggedTensor.from_tensor(array, lengths) for array in (labels, scores)]
     labels[np.arange(6) >= np.array(lengths)[:, None]] = -1.0
-    np.testing.assert_allclose(get(name, ragged=True)(*ragged), get(name)(labels, scores), rtol=1e-6)
+    expected = get(name)(labels, scores)
+    np.testing.assert_allclose(get(name, ragged=True)(*ragged), expected, rtol=1e-6)
+    unknown = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None, NUM_SCORES[name]])]
+    for options in ({"jit_compile": True}, {"input_signature": unknown}):
+        found = tf.function(get(name), **options)(tf.constant(labels), tf.constant(scores))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @every_loss
-def test_config(name):
+def test_config_and_bad_arguments(name):
+    for argument, bad in BAD[name].items():
+        with pytest.raises(ValueError, match=f"`{argument}` must be .*, got {bad!r}"):
+            losses.get(name, **{argument: bad})
     loss = get(name, dtype="float64")
     config = json.loads(json.dumps(tf.keras.losses.serialize(loss)))
     for again in (losses.get(config), tf.keras.losses.deserialize(config)):
@@ -181,33 +181,14 @@ def test_dual_learning_is_minimal_at_the_expected_clicks_of_the_position_based_m
     np.testing.assert_allclose(expected, 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "message"),
-    [
-        ("click_em", (2, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3\)."),
-        ("click_em", (2, 3, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3, 3\)."),
-        ("dual_learning", (2, 3, 1), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3, 1\)."),
-        ("mixture_em", (2, 3), r"`scores` must have the shape \[batch, list, scores\], got \(2, 3\)."),
-        ("ordinal", (2, 3, 2), r"`scores` must have the shape \[batch, list, 3\], got \(2, 3, 2\)."),
-    ],
-)
-def test_scores_of_another_shape_are_refused(name, shape, message):
-    with pytest.raises(ValueError, match=message):
-        get(name)(np.zeros((2, 3), "f"), np.zeros(shape, "f"))
-
-
-@pytest.mark.parametrize(
-    ("name", "argument", "bad"),
-    [
-        ("click_em", "exam_loss_weight", -1.0),
-        ("click_em", "rel_loss_weight", None),
-        ("dual_learning", "max_weight", 0.5),
-        ("mixture_em", "alpha", -0.1),
-        ("mixture_em", "temperature", 0.0),
-        ("ordinal", "ordinal_size", 0),
-        ("ordinal", "use_fraction_label", 1),
-    ],
-)
-def test_bad_arguments_are_named(name, argument, bad):
-    with pytest.raises(ValueError, match=f"`{argument}` must be .*, got {bad!r}"):
-        losses.get(name, **{argument: bad})
+def test_scores_of_another_shape_are_refused():
+    for name, shape, expected in (
+        ("click_em", (2, 3), "2"),
+        ("click_em", (2, 3, 3), "2"),
+        ("dual_learning", (2, 3, 1), "2"),
+        ("mixture_em", (2, 3), "scores"),
+        ("ordinal", (2, 3, 2), "3"),
+    ):
+        message = f"`scores` must have the shape [batch, list, {expected}], got {shape}."
+        with pytest.raises(ValueError, match=re.escape(message)):
+            get(name)(np.zeros((2, 3), "f"), np.zeros(shape, "f"))

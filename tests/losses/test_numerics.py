@@ -89,16 +89,6 @@ def test_large_labels_keep_precision(name):
         np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest)
 
 
-# NeuralSort, SoftSort and SortingNetwork average labels per rank; 2^y of such a mean is almost 0 relative to 2^128.
-@quick_or_slow(["approx_ndcg", "smoothi_ndcg", "soft_ndcg", "lambda_loss"], quick=["approx_ndcg"])
-def test_one_large_label_has_a_finite_loss_and_gradient(name):
-    """The gradient raises the document with label 128, although the other gains are negligible."""
-    value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[0.2, 0.1, 0.0]]))
-    assert np.isfinite(value) and value > 0.0
-    assert np.isfinite(gradient).all()
-    assert np.argmin(gradient) == 1 and gradient[0, 1] < 0.0
-
-
 def test_smoothi_ndcg_of_large_labels_equals_float64():
     """A mean label far below the highest has almost no gain and almost no gradient, because 2^y is steep."""
     lists = [0.0, 128.0, 1.0], [127.0, 128.0, 0.0], [128.0, 3.0, 0.0, 126.0], [64.0, 60.0]
@@ -113,9 +103,9 @@ def test_smoothi_ndcg_of_large_labels_equals_float64():
 
 USUAL = np.array([0, 1, 2, 0, 3, 1, -1], np.float32)
 FLAT = np.random.RandomState(0).randn(7).astype(np.float32)
-# The first are in the documented range, the last two beyond it.
-LABELS = [USUAL, *(np.where(USUAL == 3, highest, USUAL) for highest in (31, 127, 200, 1e9)), np.sign(USUAL) * 1e9]
-LABELS += [np.where(USUAL == 3, np.float32(highest), USUAL) for highest in (1e30, 3.4e38)]
+# The last two are beyond the documented range.
+LABELS = [USUAL, 0.0 * USUAL, np.where(USUAL == 3, USUAL, -1), np.sign(USUAL) * 1e9]
+LABELS += [np.where(USUAL == 3, np.float32(highest), USUAL) for highest in (31, 127, 200, 1e9, 1e30, 3.4e38)]
 SCORES = [FLAT * factor for factor in (1.0, 100.0, 6e4, 1e15, 1e30, 1e-38)]
 SCORES += [np.sign(FLAT) * 3.4e38, np.where(FLAT > 0.3, FLAT, FLAT * 1e30), np.full(7, -1e30), np.zeros(7)]
 # The divisors of the scores and the factors of scores in all losses.

@@ -45,7 +45,7 @@ def test_the_expected_gradient_is_the_gradient_of_the_expected_measure(measure, 
     np.testing.assert_allclose(probabilities(SCORES / 0.5) @ gradient, expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("spread", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("spread", [1.0, 1e4])
 def test_the_gradient_of_long_lists_equals_pl_rank_2(spread):
     """Also where the exponentials of the scores overflow."""
     labels, scores = np.random.RandomState(0).randint(0, 5, 60) * 1.0, spread * np.random.RandomState(1).randn(60)

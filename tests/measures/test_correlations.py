@@ -1,5 +1,7 @@
 """Spearman's and Kendall's correlations: SciPy's values, ties, lists without a correlation, and smooth rankings."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -26,13 +28,12 @@ def lists(length, ties, count=8):
 
 
 @both
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("length", [2, 3, 10, 60])
-def test_exact_values_equal_scipy_with_real_valued_and_graded_labels_and_ties(name, ties, length):
-    labels, scores = lists(length, ties)
-    expected = [SCIPY[name](*one) for one in zip(labels, scores, strict=True)]
-    found = getattr(measures, name)()(pad(labels, 3, -1.0), pad(scores, 3, np.nan))
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+def test_exact_values_equal_scipy_with_real_valued_and_graded_labels_and_ties(name):
+    for length, ties in itertools.product((2, 3, 10, 60), (False, True)):
+        labels, scores = lists(length, ties)
+        expected = [SCIPY[name](*one) for one in zip(labels, scores, strict=True)]
+        found = getattr(measures, name)()(pad(labels, 3, -1.0), pad(scores, 3, np.nan))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 def test_average_ranks_equal_scipy_with_padding_between_documents():
@@ -64,8 +65,6 @@ def test_other_rankings_are_refused():
     labels, scores = lists(4, ties=False)
     with pytest.raises(ValueError, match="`ranking` must be exact or a rankings.PositionRanking, got SmoothI"):
         measures.SpearmanCorrelation()(labels, scores, ranking=rankings.SmoothI())
-    with pytest.raises(ValueError, match=r"`ranking` must be an instance of .*ExactRanking, got Approx"):
-        measures.KendallTau()(labels, scores, ranking=rankings.Approx())
     assert not [name for name in losses.NAMES if name.endswith("spearman") and name.startswith("smoothi")]
 
 

@@ -15,23 +15,20 @@ WEIGHTS = [[1.0, 2.0, 3.0], [4.0], [5.0, 6.0]]
 # ---- Clean lists
 
 
-@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
-def test_differences_of_infinite_scores_are_finite(dtype):
-    scores = _padded.clean([[1, 0, 0]], tf.constant([[np.inf, -np.inf, 1.0]], dtype)).scores
-    assert np.isfinite(scores[0, 0] - scores[0, 1])
-    assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
+def test_differences_of_infinite_scores_are_finite():
+    for dtype in (tf.float32, tf.float64):
+        scores = _padded.clean([[1, 0, 0]], tf.constant([[np.inf, -np.inf, 1.0]], dtype)).scores
+        assert np.isfinite(scores[0, 0] - scores[0, 1])
+        assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
 
 
-@pytest.mark.parametrize("signature", [[None, None], [2, 0], [2, None]])
-@pytest.mark.parametrize("batch", [0, 2])
-def test_lists_of_length_0_get_one_padded_document(signature, batch):
-    if signature[0] not in (None, batch):
-        signature = [batch, *signature[1:]]
-    spec = tf.TensorSpec(signature)
-    found = tf.function(_padded.clean, input_signature=[spec, spec])(tf.zeros([batch, 0]), tf.zeros([batch, 0]))
-    assert found.labels.shape == found.scores.shape == found.mask.shape == [batch, 1]
-    np.testing.assert_array_equal(found.mask, np.zeros((batch, 1), bool))
-    np.testing.assert_array_equal(found.validity, np.ones(batch))
+def test_lists_of_length_0_get_one_padded_document():
+    for signature in ([None, None], [2, 0], [2, None], [0, None]):
+        batch, spec = 2 if signature[0] is None else signature[0], tf.TensorSpec(signature)
+        found = tf.function(_padded.clean, input_signature=[spec, spec])(tf.zeros([batch, 0]), tf.zeros([batch, 0]))
+        assert found.labels.shape == found.scores.shape == found.mask.shape == [batch, 1]
+        np.testing.assert_array_equal(found.mask, np.zeros((batch, 1), bool))
+        np.testing.assert_array_equal(found.validity, np.ones(batch))
 
 
 def test_a_mask_of_another_shape_raises():
@@ -53,8 +50,7 @@ def ragged(rows, dtype=tf.float32):
     return tf.cast(tf.ragged.constant(rows, ragged_rank=1), dtype)
 
 
-@pytest.mark.parametrize("dtype", [tf.float32, tf.int64])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "dtype"), [(False, tf.float32), (True, tf.int64)])
 def test_ragged_lists_in_a_graph_equal_dense_lists(weighted, dtype):
     """Keras trains in a graph; the dense loss and metric are the reference."""
     batch = [ragged(LABELS, dtype), ragged(SCORES), ragged(WEIGHTS)]
@@ -76,12 +72,12 @@ def test_ragged_lists_in_a_graph_equal_dense_lists(weighted, dtype):
     np.testing.assert_allclose(metric.result(), expected.result(), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("of_labels", "of_scores"), [(tf.int32, tf.int64), (tf.int64, tf.int32)])
-def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
+def test_row_splits_may_be_int32_or_int64():
     labels, scores = ragged(LABELS), ragged(SCORES)
     expected = _padded.to_dense(labels, scores, ragged=True)
-    labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
-    helpers.assert_same(_padded.to_dense(labels, scores, ragged=True), expected)
+    for of_labels, of_scores in ((tf.int32, tf.int64), (tf.int64, tf.int32)):
+        pair = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
+        helpers.assert_same(_padded.to_dense(*pair, ragged=True), expected)
 
 
 def test_ragged_weights_of_dense_labels_raise():

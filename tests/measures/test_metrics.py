@@ -1,6 +1,7 @@
 """The metrics as pure functions: hand-computed values, references, relevant labels."""
 
 import fractions
+import itertools
 
 import numpy as np
 import pytest
@@ -11,9 +12,8 @@ from tfr_smooth import measures, metrics, rankings
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
-@pytest.mark.parametrize(
-    ("measure", "labels", "scores", "expected"),
-    [
+def test_values_by_hand():
+    for measure, labels, scores, expected in (
         (measures.NDCG(), [0, 2, 1], [3, 2, 1], (3 / np.log2(3) + 1 / 2) / (3 + 1 / np.log2(3))),
         (measures.AveragePrecision(), [1, 0, 3, 0, 1], [5, 4, 3, 2, 1], (1 + 2 / 3 + 3 / 5) / 3),
         (measures.Precision(topn=10), [1, 1], [1, 2], 0.2),
@@ -21,11 +21,19 @@ from tfr_smooth.rankings.dcg import NDCGGain
         # The labels by rank are 0, 1, 2, with stop probabilities 0, 1/16, 3/16; label 4 has 15/16.
         (measures.ExpectedReciprocalRank(), [2, 0, 1], [1, 3, 2], 1 / 16 / 2 + 15 / 16 * 3 / 16 / 3),
         (measures.ExpectedReciprocalRank(), [4, 0, 0], [3, 2, 1], 15 / 16),
-    ],
-    ids=repr,
-)
-def test_values_by_hand(measure, labels, scores, expected):
-    np.testing.assert_allclose(measure([labels], np.float32([scores])), [expected], rtol=1e-6)
+    ):
+        found = measure([labels], np.float32([scores]))
+        np.testing.assert_allclose(found, [expected], rtol=1e-6, err_msg=str(measure))
+
+
+def test_the_relevance_at_a_rank_is_at_most_one_in_the_measures_of_a_first_document():
+    """Three tied documents have the ranks 1, 2, 3 with the chances 1/4, 1/2, 1/4, so rank 2 has 3/2 of them."""
+    labels, scores = np.float32([[4, 4, 4]]), np.zeros((1, 3), np.float32)
+    reciprocal_rank = measures.ReciprocalRank()(labels, scores, ranking=rankings.SoftRank())
+    np.testing.assert_allclose(reciprocal_rank, [3 / 4 + 1 / 4 / 2], rtol=1e-6)
+    first, second = 15 / 16 * 3 / 4, 1.0  # of 15/16 * 3/2
+    err = measures.ExpectedReciprocalRank()(labels, scores, ranking=rankings.SoftRank())
+    np.testing.assert_allclose(err, [first + (1 - first) * second / 2], rtol=1e-6)
 
 
 def test_labels_above_max_grade_count_as_max_grade():
@@ -53,16 +61,14 @@ def test_masked_documents_count_as_padding():
     np.testing.assert_allclose(masked.numpy(), [1.0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("topn", [None, 1, 3, 50])
-@pytest.mark.parametrize("kind", ["exponential", "linear"])
-def test_ideal_dcg_equals_the_reference(kind, topn):
+def test_ideal_dcg_equals_the_reference():
     labels = np.array([[0.0, 3.0, 1.0, 3.0, 0.0], [2.0, 1.0, 0.0, 0.0, 0.0]])
     mask = tf.constant([[True] * 5, [True] * 2 + [False] * 3])
-    gain = NDCGGain.of(kind, tf.constant(labels))
-    found = measures.ideal_dcg(tf.constant(labels), mask, topn, gain=gain)
-    np.testing.assert_allclose(found, [references.ideal_dcg(row, topn, kind) for row in labels], rtol=1e-12)
-    if kind == "exponential":
-        np.testing.assert_array_equal(measures.ideal_dcg(tf.constant(labels), mask, topn), found)
+    for topn, kind in itertools.product((None, 1, 3, 50), ("linear", "exponential")):
+        gain = NDCGGain.of(kind, tf.constant(labels))
+        found = measures.ideal_dcg(tf.constant(labels), mask, topn, gain=gain)
+        np.testing.assert_allclose(found, [references.ideal_dcg(row, topn, kind) for row in labels], rtol=1e-12)
+    np.testing.assert_array_equal(measures.ideal_dcg(tf.constant(labels), mask, topn), found)
 
 
 def test_ideal_dcg_accepts_a_discount_and_has_no_gradient():
@@ -74,27 +80,27 @@ def test_ideal_dcg_accepts_a_discount_and_has_no_gradient():
     assert tape.gradient(found, labels) is None
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("highest", [127, 128, 300, 1000])
+@pytest.mark.parametrize("highest", [127, 1000])
 @pytest.mark.parametrize("ranking", [None, rankings.SmoothI(1e4), rankings.Approx(100.0, 100.0)], ids=str)
-def test_ndcg_is_exact_for_labels_whose_gain_overflows(highest, dtype, ranking):
+def test_ndcg_is_exact_for_labels_whose_gain_overflows(highest, ranking):
     labels = np.array([[highest - 2, 0, highest, highest - 1]])
-    scores = np.array([[4.0, 3.0, 2.0, 1.0]], dtype)
     exact = [fractions.Fraction(2 ** int(label) - 1, 2**highest - 1) for label in labels[0]]
     gains = np.array([float(ratio) for ratio in exact])
     expected = gains @ references.discounts(4) / (np.sort(gains)[::-1] @ references.discounts(4))
-    np.testing.assert_allclose(measures.NDCG()(labels, scores, ranking=ranking), [expected], rtol=1e-5)
+    found = measures.NDCG()(labels, np.float32([[4.0, 3.0, 2.0, 1.0]]), ranking=ranking)
+    np.testing.assert_allclose(found, [expected], rtol=1e-5)
 
 
-@pytest.mark.parametrize("topn", [1, *(pytest.param(topn, marks=pytest.mark.slow) for topn in (2, 3)), None])
-@pytest.mark.parametrize("labels", [[1, 1, 1], [9, 1, 0], [8, 8, 2], [1.5, 1, 0.5], [3, 0, 0]])
-def test_ndcg_of_the_ideal_order_is_one_in_graphs_of_unknown_length(labels, topn):
+def test_ndcg_of_the_ideal_order_is_one_in_graphs_of_unknown_length():
     """The ideal gain is computed from the numbers of documents per grade, or by sorting other labels."""
-    ndcg = tf.function(measures.NDCG(topn=topn), input_signature=[tf.TensorSpec([None, None])] * 2)
-    np.testing.assert_allclose(ndcg(np.float32([labels]), np.float32([[3.0, 2.0, 1.0]])), [1.0], rtol=1e-6)
+    for topn in (1, 2, None):
+        ndcg = tf.function(measures.NDCG(topn=topn), input_signature=[tf.TensorSpec([None, None])] * 2)
+        for labels in ([1, 1, 1], [9, 1, 0], [8, 8, 2], [1.5, 1, 0.5], [3, 0, 0]):
+            found = ndcg(np.float32([labels]), np.float32([[3.0, 2.0, 1.0]]))
+            np.testing.assert_allclose(found, [1.0], rtol=1e-6, err_msg=f"{labels} {topn}")
 
 
-@pytest.mark.parametrize("label", [101.0, 200.0, 3e38])
+@pytest.mark.parametrize("label", [101.0, 3e38])
 def test_dcg_refuses_labels_whose_gain_overflows(label):
     labels, scores = tf.constant([[0.0, label, 1.0]]), tf.constant([[1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="at most 100 for the gain 2.* use `gain_fn` for other labels, got"):

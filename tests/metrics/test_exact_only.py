@@ -1,21 +1,16 @@
 """The measures that have no losses: values by hand, references, relations to other measures, and labels by subtopic."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import metric_value as value
 from tests.helpers import references
-from tfr_smooth import losses, measures, metrics, rankings
+from tfr_smooth import measures, metrics, rankings
 
 NAN = math.nan
-
-
-def value(metric, *batch):
-    metric.update_state(*batch)
-    return float(metric.result())
 
 
 def random_lists(seed=0, lists=16, documents=9):
@@ -42,9 +37,9 @@ def random_subtopics(seed=0, lists=16, documents=9, subtopics=3):
 # ---- Values.
 
 
-@pytest.mark.parametrize(
-    ("metric", "labels", "scores", "expected"),
-    [
+def test_values_by_hand():
+    subtopics = [[0, 1], [1, 0], [1, 1]]
+    for metric, labels, scores, expected in (
         (metrics.RecallMetric(topn=2), [0, 1, 1], [3, 1, 2], 1 / 2),
         (metrics.RecallMetric(topn=2), [1, 1, 1, 1], [4, 3, 2, 1], 1 / 2),
         (metrics.MeanAveragePrecisionMetric(topn=2), [0, 1, 1], [3, 1, 2], 1 / 2 / 2),
@@ -56,16 +51,14 @@ def random_subtopics(seed=0, lists=16, documents=9, subtopics=3):
         (metrics.ARPMetric(), [1, 0, 3], [1, 2, 3], (3 * 1 + 1 * 3) / 4),
         (metrics.OPAMetric(), [0, 1, 2], [3, 1, 2], 1 / 3),
         (metrics.OPAMetric(), [0, 1, 1], [2, 2, 3], 1 / 2),
-        (metrics.PrecisionIAMetric(topn=None), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 4 / (2 * 3)),
-        (metrics.PrecisionIAMetric(topn=2), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 3 / (2 * 2)),
-        (metrics.PrecisionIAMetric(topn=4), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 4 / (2 * 4)),
-        (metrics.AlphaDCGMetric(), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 1 + 1.5 / math.log2(3) + 0.5 / 2),
-        (metrics.AlphaDCGMetric(alpha=1.0), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 1 + 1 / math.log2(3)),
-    ],
-    ids=repr,
-)
-def test_values_by_hand(metric, labels, scores, expected):
-    assert value(metric, tf.constant([labels]), tf.constant([scores], tf.float32)) == pytest.approx(expected, rel=1e-6)
+        (metrics.PrecisionIAMetric(topn=None), subtopics, [3, 1, 2], 4 / (2 * 3)),
+        (metrics.PrecisionIAMetric(topn=2), subtopics, [3, 1, 2], 3 / (2 * 2)),
+        (metrics.PrecisionIAMetric(topn=4), subtopics, [3, 1, 2], 4 / (2 * 4)),
+        (metrics.AlphaDCGMetric(), subtopics, [3, 1, 2], 1 + 1.5 / math.log2(3) + 0.5 / 2),
+        (metrics.AlphaDCGMetric(alpha=1.0), subtopics, [3, 1, 2], 1 + 1 / math.log2(3)),
+    ):
+        found = value(metric, tf.constant([labels]), tf.constant([scores], tf.float32))
+        assert found == pytest.approx(expected, rel=1e-6), metric
 
 
 def test_measures_of_ranks_are_defined_for_smooth_rankings():
@@ -75,70 +68,40 @@ def test_measures_of_ranks_are_defined_for_smooth_rankings():
         np.testing.assert_allclose(measure(labels, scores, ranking=ranking), measure(labels, scores), rtol=1e-5)
 
 
-@pytest.mark.parametrize("measure", [measures.OrderedPairAccuracy(), measures.AlphaDCG(), measures.PrecisionIA()])
-def test_measures_without_a_smooth_variant_refuse_smooth_rankings(measure):
-    with pytest.raises(
-        ValueError, match=r"`ranking` must be an instance of tfr_smooth.rankings.ExactRanking, got Appr"
-    ):
-        measure(*random_lists(), ranking=rankings.Approx())
+def test_measures_without_a_smooth_variant_refuse_smooth_rankings():
+    message = "`ranking` must be an instance of tfr_smooth.rankings.ExactRanking, got Approx"
+    for measure in (measures.OrderedPairAccuracy(), measures.AlphaDCG(), measures.PrecisionIA(), measures.KendallTau()):
+        with pytest.raises(ValueError, match=message):
+            measure(*random_lists(), ranking=rankings.Approx())
 
 
 # ---- Functions of labels and ranks.
 
 
-@tf.keras.utils.register_keras_serializable(package="tests")
-def odd_gain(labels):
-    return 2.0 * labels + 1.0
-
-
-@tf.keras.utils.register_keras_serializable(package="tests")
 def linear_discount(ranks):
     return tf.maximum(0.0, tf.constant(8.0) - ranks)  # float32, like TF-Ranking's functions
 
 
-@tf.keras.utils.register_keras_serializable(package="tests")
-def reciprocal_discount(ranks):
-    return 1.0 / (1.0 + ranks)
-
-
 def test_padding_has_no_gain_also_if_the_label_0_has_one():
     for dtype in (np.float32, np.float64):
-        measure = measures.DCG(gain_fn=odd_gain, rank_discount_fn=linear_discount)
+        measure = measures.DCG(gain_fn=lambda labels: 2.0 * labels + 1.0, rank_discount_fn=linear_discount)
         found = measure(tf.constant([[1, -1, 0, -1]]), tf.constant([[1.0, 4.0, 2.0, 9.0]], dtype))
         assert found.dtype == dtype
         np.testing.assert_allclose(found, [7.0 * 1.0 + 6.0 * 3.0])
 
 
-@pytest.mark.slow
-def test_a_keras_file_restores_functions_of_labels_and_ranks(tmp_path):
-    labels, scores = random_lists()
-    model = tf.keras.Sequential([tf.keras.Input([9]), tf.keras.layers.Activation("linear")])
-    metric = metrics.DCGMetric(topn=3, gain_fn=odd_gain, rank_discount_fn=linear_discount, name="dcg")
-    ndcg = metrics.NDCGMetric(discount=reciprocal_discount, name="ndcg")
-    model.compile("sgd", losses.ListNetLoss(), metrics=[metric, ndcg])
-    expected = model.evaluate(scores, labels, verbose=0)
-    model.save(tmp_path / "model.keras")
-    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded.evaluate(scores, labels, verbose=0), expected, rtol=1e-6)
-    again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(metric))))
-    assert again.measure == metric.measure and value(again, labels, scores) == pytest.approx(expected[1])
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_invalid_arguments_raise():
+    for make, message in (
         (lambda: measures.DCG(gain_fn="linear"), "`gain_fn` must be a function or None, got 'linear'."),
         (lambda: measures.DCG(rank_discount_fn=2), "`rank_discount_fn` must be a function or None, got 2."),
         (lambda: measures.AlphaDCG(alpha=1.5), "`alpha` must be a number in [0, 1], got 1.5."),
         (lambda: measures.AlphaDCG(seed=-1), "`seed` must be an integer >= 0 or None, got -1."),
         (lambda: measures.Recall(topn=0), "`topn` must be an integer >= 1 or None, got 0."),
         (lambda: metrics.get("ndgc", topn=5), "`key` must be one of 'ndcg', "),
-    ],
-)
-def test_invalid_arguments_raise(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value).startswith(message)
+    ):
+        with pytest.raises(ValueError) as error:
+            make()
+        assert str(error.value).startswith(message)
 
 
 # ---- Labels by subtopic.
@@ -181,7 +144,10 @@ def test_padding_of_documents_and_subtopics_changes_nothing_and_nan_makes_its_li
     np.testing.assert_array_equal(measure(labels, scores), expected)
 
 
-@pytest.mark.parametrize("metric", [metrics.AlphaDCGMetric, metrics.PrecisionIAMetric])
+by_subtopic = pytest.mark.parametrize("metric", [metrics.AlphaDCGMetric, metrics.PrecisionIAMetric])
+
+
+@by_subtopic
 def test_ragged_labels_by_subtopic_equal_padded_labels(metric):
     rows = [[[0.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [0.0, 2.0], [1.0, 0.0]]]
     scores = [[2.0, 1.0], [2.0, 5.0, 4.0]]
@@ -196,7 +162,7 @@ def test_ragged_labels_by_subtopic_equal_padded_labels(metric):
     assert value(metric(ragged=True), ragged, tf.ragged.constant(scores), weights) == pytest.approx(by_list)
 
 
-@pytest.mark.parametrize("metric", [metrics.AlphaDCGMetric, metrics.PrecisionIAMetric])
+@by_subtopic
 def test_lists_without_a_relevant_subtopic_count_as_zero_or_are_skipped(metric):
     labels = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.5], [0.0, 0.0]], [[-1.0, -1.0]] * 2])
     scores = np.ones([3, 2])

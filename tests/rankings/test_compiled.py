@@ -25,14 +25,13 @@ def test_a_program_is_traced_once_per_dtype_for_all_sizes():
     assert traces == [tf.float32, tf.float64]
 
 
-@pytest.mark.parametrize("has_xla", [True, False])
-def test_a_program_is_compiled_if_tensorflow_has_xla(has_xla, monkeypatch):
-    monkeypatch.setattr(_compiled, "has_xla", lambda: has_xla)
-    calls = []
-    function = tf.function
+def test_a_program_is_compiled_if_tensorflow_has_xla(monkeypatch):
+    calls, function = [], tf.function
     monkeypatch.setattr(tf, "function", lambda *args, **kwargs: calls.append(kwargs) or function(*args, **kwargs))
-    np.testing.assert_array_equal(_compiled.program(lambda values: values + 1.0)(tf.ones([2])), [2.0, 2.0])
-    assert [call["jit_compile"] for call in calls] == [has_xla]
+    for has_xla in (True, False):
+        monkeypatch.setattr(_compiled, "has_xla", lambda has_xla=has_xla: has_xla)
+        np.testing.assert_array_equal(_compiled.program(lambda values: values + 1.0)(tf.ones([2])), [2.0, 2.0])
+    assert [call["jit_compile"] for call in calls] == [True, False]
 
 
 def test_no_gradient_flows_through_a_program():
@@ -44,8 +43,7 @@ def test_no_gradient_flows_through_a_program():
     assert tape.gradient(y, x) is None
 
 
-@pytest.mark.parametrize("of", ["x", "upstream"])
-@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize(("of", "in_graph"), [("x", False), ("upstream", False), ("x", True)])
 def test_differentiable_uses_the_given_gradient_and_refuses_a_second_derivative(in_graph, of):
     """To show which function is used, the first derivative is 7 x upstream."""
     odd = _compiled.differentiable(lambda x: (x**3, lambda upstream: 7.0 * upstream * x))

@@ -270,12 +270,6 @@ def test_scaling_gives_every_rank_to_many_tied_documents():
 
 
 def test_invalid_arguments_raise():
-    of_discount = "'log2', 'linear', a ShallowDiscount, a function or finite numbers"
-    for function, name, bad, expected in (
-        (win_probabilities, "sigma", "1", "a finite number > 0"),
-        (win_probabilities, "sigma", math.inf, "a finite number > 0"),
-        (SoftRank().document_discounts, "discount", "log", of_discount),
-    ):
-        with pytest.raises(ValueError) as error:
-            function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **{name: bad})
-        assert str(error.value) == f"`{name}` must be {expected}, got {bad!r}."
+    for bad in ("1", math.inf):
+        with pytest.raises(ValueError, match=f"`sigma` must be a finite number > 0, got {bad!r}."):
+            win_probabilities(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), sigma=bad)
