@@ -13,9 +13,7 @@ COMBINATIONS = _lookup.COMBINATIONS
 BASELINES = [name for name in losses.NAMES if name not in COMBINATIONS]
 
 _POWERS, _STRENGTHS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0, 10.0)
-_EVERY_MEASURE_BY_INDICATORS = tuple(
-    name for name, measure in measures.MEASURES.items() if measure.ranking_class is rankings.Ranking
-)
+_BY_INDICATORS = tuple(name for name, measure in measures.MEASURES.items() if measure.ranking_class is rankings.Ranking)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,13 +44,10 @@ class Relaxation:
 
 RELAXATIONS: dict[str, Relaxation] = {
     "smoothi": Relaxation(
-        sharp={"alpha": 1e4},
-        searched={"alpha": _POWERS, "delta": (0.1,)},
-        not_monotone=_EVERY_MEASURE_BY_INDICATORS,
+        sharp={"alpha": 1e4}, searched={"alpha": _POWERS, "delta": (0.1,)}, not_monotone=_BY_INDICATORS
     ),
     "approx": Relaxation(
-        sharp={"alpha": 1e3, "beta": 1e3},
-        searched={"alpha": (0.1, 1.0, 5.0, 10.0, 20.0, 40.0, 100.0), "beta": _POWERS},
+        sharp={"alpha": 1e3, "beta": 1e3}, searched={"alpha": (0.1, 1.0, 5.0, 10.0, 20.0, 40.0, 100.0), "beta": _POWERS}
     ),
     "soft": Relaxation(
         sharp={"sigma": 1e-3},
@@ -67,13 +62,13 @@ RELAXATIONS: dict[str, Relaxation] = {
         sharp={"temperature": 1e-3},
         searched={"temperature": _POWERS, "sinkhorn_steps": (0, 50)},
         sharp_error=0.0,
-        not_monotone=_EVERY_MEASURE_BY_INDICATORS,
+        not_monotone=_BY_INDICATORS,
     ),
     "softsort": Relaxation(
         sharp={"temperature": 1e-3},
         searched={"temperature": _POWERS, "power": (1.0, 2.0)},
         sharp_error=0.0,
-        not_monotone=_EVERY_MEASURE_BY_INDICATORS,
+        not_monotone=_BY_INDICATORS,
     ),
     "fastsort": Relaxation(
         sharp={"regularization_strength": 1e-3, "beta": 1e3},
@@ -81,15 +76,9 @@ RELAXATIONS: dict[str, Relaxation] = {
         sharp_error=1e-11,
     ),
     "sinkhorn": Relaxation(
-        sharp={"epsilon": 1e-4, "beta": 1e3},
-        searched={"epsilon": _STRENGTHS},
-        converged={"threshold": 1e-12},
+        sharp={"epsilon": 1e-4, "beta": 1e3}, searched={"epsilon": _STRENGTHS}, converged={"threshold": 1e-12}
     ),
-    "lapsum": Relaxation(
-        sharp={"alpha": 1e-3, "beta": 1e3},
-        searched={"alpha": (0.1, 1.0)},
-        sharp_error=0.0,
-    ),
+    "lapsum": Relaxation(sharp={"alpha": 1e-3, "beta": 1e3}, searched={"alpha": (0.1, 1.0)}, sharp_error=0.0),
     "sortingnetwork": Relaxation(
         sharp={"steepness": 1e7},
         searched={
@@ -97,7 +86,7 @@ RELAXATIONS: dict[str, Relaxation] = {
             "sorting_network": ("bitonic", "odd_even"),
             "distribution": ("cauchy", "logistic"),
         },
-        not_monotone=tuple(name for name in _EVERY_MEASURE_BY_INDICATORS if name != "err"),
+        not_monotone=tuple(name for name in _BY_INDICATORS if name != "err"),
     ),
 }
 
