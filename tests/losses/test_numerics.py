@@ -23,7 +23,7 @@ def get(name, **kwargs):
     return losses.get(name, **{**ARGUMENTS.get(name, {}), **kwargs})
 
 
-@quick_or_slow([*modes.SAMPLE[:-3], "list_net"], quick=["softsort_mrr"])
+@quick_or_slow(["smoothi_ndcg", *modes.SAMPLE[2:-3], "list_net"], quick=["softsort_mrr"])
 def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
