@@ -42,7 +42,11 @@ SHARP += [FastSort(1e-3, "kl", beta=1e3), SortingNetwork(1e3, "odd_even", "logis
 BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2], SoftRank(0.7, "normal"), SoftRank(0.7, sinkhorn_steps=3)]
 BY_DIFFERENCES += [ranking for ranking in SHARP if facts.of_ranking(ranking).sharp_error <= 1e-11]
 
-every_ranking = pytest.mark.parametrize("ranking", ALL, ids=str)
+every_ranking = pytest.mark.parametrize(
+    "ranking",
+    [pytest.param(r, marks=pytest.mark.slow if isinstance(r, (LapSum, SortingNetwork)) else ()) for r in ALL],
+    ids=str,
+)
 
 
 def result(ranking):

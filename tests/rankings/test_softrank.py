@@ -224,6 +224,7 @@ def test_normal_distributions_have_the_mean_the_variance_and_their_gradients():
         assert_near(gradient, slopes, 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("distribution", "sigma"), [("binomial", 3.0), ("normal", 3.0), ("binomial", 0.1)])
 def test_scaled_distributions_equal_the_reference_and_ranks_sum_to_one(distribution, sigma):
     rows = [a_list(length, length).astype(np.float64) for length in (1, 9, 25)]
