@@ -203,23 +203,13 @@ def test_a_column_of_another_type_has_equal_values(name, fitted):
         np.testing.assert_allclose(fitted.predict(same), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_table_of_one_row_is_a_table(fitted):
-    row = frame(COLUMNS)[:1]
-    alone = fitted.predict(pd.concat([row] * 2), qid=["a", "b"])
-    np.testing.assert_allclose(fitted.predict(row), alone[:1], rtol=1e-6)
-
-
 NOT_EQUAL = [  # values that have no equal one in the type of the training
     ("odd", 10.5, "text or whole numbers, got 10.5 in row 0"),
     ("odd", True, "text or whole numbers, got True in row 0"),
     ("price", "cheap", "numbers, got 'cheap' in row 0"),
-    ("price", "1e300", "finite float32 numbers, got '1e300'"),
     ("item_id", "1e999999999", "numbers, got '1e99"),
-    ("stock", "0x10", "numbers, got '0x10' in row 0"),
     ("new", "yes", "booleans: true and false, or 1 and 0"),
     ("german", "31.02.2025", r"dates as '%d.%m.%Y'"),
-    ("german", "2024-12-24", r"dates as '%d.%m.%Y'"),
-    ("item_id", "abc", "numbers, got 'abc' in row 0"),
     ("item_id", 1.5, "integers as ids, got 1.5 in row 0"),
     ("item_id", 1e17, "ids, which double has only up to"),
     ("image", [1.0, 2.0], "vectors of 3 numbers, got 2"),
@@ -259,49 +249,14 @@ def test_words_for_missing_numbers_are_missing_ids_as_in_training(tmp_path):
         np.testing.assert_array_equal(ranker.predict(X), expected)
 
 
-def test_singles_are_the_numbers_that_their_digits_say(untrained, tmp_path):
-    sizes = np.array([0.1, 0.2, 0.7, 1e-7], np.float32)[np.arange(ROWS) % 4]
-    table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "size": sizes})
-    table.to_csv(tmp_path / "table.csv", index=False)
-    options = {**SMALL, "kinds": {"size": "category"}}
-    ranker = tfr_smooth.Ranker(**options).fit(table, **ROLES)
-    for X in (tmp_path / "table.csv", table.assign(size=[float(str(size)) for size in sizes])):
-        np.testing.assert_array_equal(ranker.predict(X), ranker.predict(table))
-
-
-def test_rank_returns_the_values_of_files_as_they_are(fitted_flat, tmp_path):
-    path = parquet_file(COLUMNS, tmp_path)
-    by_file, by_table = fitted_flat.rank(path), fitted_flat.rank(arrow(COLUMNS).to_pandas())
-    pd.testing.assert_frame_equal(by_file.drop(columns=["likes", "image"]), by_table.drop(columns=["likes", "image"]))
-
-
 def test_an_index_of_another_order_is_refused(fitted_flat):
     table, new = frame(without_lists(COLUMNS)), tfr_smooth.Ranker(**SMALL)
     X, qid = table.drop(columns=["label", "query"]), table["query"]
     y = table["label"].sample(frac=1.0, random_state=0)
     for call in (
         lambda: fitted_flat.evaluate(X, y, qid=qid),
-        lambda: fitted_flat.calibrate(X, y, qid=qid),
-        lambda: fitted_flat.predict(X, qid=y),
         lambda: new.fit(X, y, qid=qid),
-        lambda: new.fit(X, list(y), qid=qid, validation=(X, y, qid)),
         lambda: tfr_smooth.evaluation.evaluate_rows(y, X["price"].fillna(0), qid),
     ):
         with pytest.raises(ValueError, match="must have the index of .*, got one of another order"):
             call()
-
-
-def test_a_query_that_is_a_level_of_the_index_is_named():
-    table = frame(without_lists(COLUMNS)).set_index("query")
-    with pytest.raises(ValueError, match=r"`query` must be a column, got 'query', a level of the index"):
-        tfr_smooth.Ranker(**SMALL).fit(table, **ROLES)
-
-
-def test_query_features_that_differ_within_a_list_are_refused_later_too(untrained):
-    table = pd.DataFrame({"query": np.arange(ROWS) // 5, "label": np.arange(ROWS) % 4 % 2, "x": np.arange(ROWS) % 7})
-    table["age"] = table["query"] % 5
-    options = {"members": 1, "hidden": [8], "epochs": 1, "verbose": False}
-    ranker = tfr_smooth.Ranker(**options).fit(table, **ROLES, query_features=["age"])
-    assert ranker.predict(table).shape == (ROWS,)
-    with pytest.raises(ValueError, match="column 'age' must be the same in all rows of a query"):
-        ranker.predict(table.assign(age=np.arange(ROWS) % 3))

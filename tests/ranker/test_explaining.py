@@ -75,19 +75,9 @@ def test_some_rows_are_explained_against_another_table(ranker):
     np.testing.assert_allclose(of_few.background_scores, np.median(others), atol=0.1 * np.ptp(others))
 
 
-NEW_RED = NEW["color"] == "red"
-
-
 def test_rows_are_numbers_slices_or_masks(ranker):
-    for rows, expected in [
-        (NEW_RED, np.flatnonzero(NEW_RED)),
-        (NEW_RED.astype("boolean"), np.flatnonzero(NEW_RED)),
-        (slice(2, 5), [2, 3, 4]),
-        (slice(-1, None), [len(NEW) - 1]),
-        ({5, 2}, [2, 5]),
-        (np.int64(3), [3]),
-        ((row for row in [4]), [4]),
-    ]:
+    red = NEW["color"] == "red"
+    for rows, expected in [(red, np.flatnonzero(red)), (slice(2, 5), [2, 3, 4]), (np.int64(3), [3])]:
         assert sorted(ranker.explain(NEW, rows=rows, samples=1).rows) == list(expected)
 
 
@@ -114,13 +104,10 @@ def test_matrices_lists_and_calibrated_rankers_are_explained():
         assert explained.columns == ("1", "2", "3") and explained.values["2"] == matrix[explained.rows, 1].tolist()
 
 
-def test_scikit_learn_shuffles_columns(ranker):
+def test_scikit_learn_shuffles_columns_and_computes_the_dependence_of_those_without_ranks(ranker):
     found = inspection.permutation_importance(ranker, NEW.assign(color="red"), None, n_repeats=3, random_state=0)
     importances = dict(zip(NEW, found.importances, strict=True))
     assert importances["color"].tolist() == [0.0] * 3 and importances["price"].min() > 0.1 > importances["title"].max()
-
-
-def test_scikit_learn_computes_the_dependence_of_columns_without_ranks(ranker):
     found = inspection.partial_dependence(ranker, NEW, ["age"], grid_resolution=3)
     (values,) = found["grid_values"]
     expected = [ranker.predict(NEW.assign(age=value)).mean() for value in values]
@@ -141,31 +128,13 @@ def test_measures_by_a_column_are_the_means_of_its_queries(ranker):
     assert str(ranker.evaluate(lists, measures=measures, by="device")) == str(segments)
 
 
-def test_segments_are_values_of_any_type(ranker):
-    for values, segments in [
-        (pd.Categorical(["phone", None, "tv"]), {"phone", None, "tv"}),
-        (pd.cut(pd.Series([5.0, np.nan, 15.0]), [0, 10, 20]), {"(0, 10]", None, "(10, 20]"}),
-        (pd.Series(["missing", None, "nan"], dtype=object), {"missing", None, "nan"}),
-        (np.array([1.5, np.nan, 2.0]), {"1.5", None, "2.0"}),
-        (pd.Series([["a"], None, ["b", "c"]]), {"['a']", None, "['b', 'c']"}),
-    ]:
-        column = pd.Series(values)[NEW["query"].to_numpy() % 3]
-        assert set(ranker.evaluate(NEW.assign(part=column.array), measures=["ndcg"], by="part")) == segments
-
-
 def test_bad_arguments_are_refused(ranker):
-    bad_rows = ([0, 999], [], -1, slice(0, 0), [True, False], [False] * len(NEW), [1.0], "red", {"row": 1})
-    part = NEW.assign(part=[{"a": 1}] * len(NEW))
+    bad = ([0, 999], [], -1, [True, False], [1.0], "red")
     cases = [
         (lambda: ranker.explain(NEW, samples=0), "`samples` must be an integer >= 1, got 0."),
-        *(
-            (lambda rows=rows: ranker.explain(NEW, rows=rows), f"`rows` must be rows of `X` from 0 to {len(NEW) - 1}, ")
-            for rows in bad_rows
-        ),
-        (lambda: ranker.explain(NEW, rows=[0, 999]), "at least one, got [0, 999]."),
+        *((lambda rows=rows: ranker.explain(NEW, rows=rows), "`rows` must be rows of `X` from 0") for rows in bad),
         (lambda: ranker.explain(NEW.drop(columns="query")), "`qid`, `group` or `query` must"),
         (lambda: ranker.evaluate(WITH_DEVICE, by="devise"), "`by` must be one of "),
-        (lambda: ranker.evaluate(part, by="part"), "`by` must have text, numbers, dates"),
         (lambda: ranker.evaluate(NEW, by="color"), "`by` must be the same in all rows of a query, got 'color'"),
         (lambda: ranker.evaluate(NEW, by="age", by_query=True), "`by` must be None with `by_query=True`, got 'age'."),
     ]

@@ -82,7 +82,6 @@ def test_the_validation_set_has_clicks_with_propensities_or_labels():
 
 BAD = {
     "column 'propensity' must be finite float32 numbers > 0, got 0.0 in row 1.": {"propensity": [1.0, 0.0]},
-    "column 'propensity' must be finite float32 numbers > 0, got None in row 0.": {"propensity": [np.nan, 0.0]},
     "`label` must have a click with `propensity`, got none.": {"click": [0, 0]},
     "`label` must be one column of clicks with `propensity`, got ['click', 'a'].": {"a": [0, 1]},
 }

@@ -181,11 +181,8 @@ def test_columns_that_follow_from_the_label_are_all_in_one_warning(untrained):
     with pytest.warns(UserWarning, match="nearly are the label") as warned:
         ranker.fit(frame.assign(**told, **other), label="click", query="query")
     messages = [str(each.message) for each in warned if "the label" in str(each.message)]
-    assert (
-        len(untrained) == 2
-        and len(messages) == 1
-        and messages[0].startswith(f"The columns {[*told]} nearly are the label")
-    )
+    assert len(untrained) == 2 and len(messages) == 1
+    assert messages[0].startswith(f"The columns {[*told]} nearly are the label")
 
 
 def test_documents_of_weight_0_tell_no_column(untrained):
@@ -204,19 +201,13 @@ def test_columns_that_do_not_fit_are_refused_by_name():
     for values, options, message in [
         ([[1.5], [2.5, 3.5]], {}, "column 'x' must be vectors of one length, or lists of text or integers, got [2.5, "),
         ([["c", "d"], ["a|b"]], {}, "column 'x' must be lists of known values without '|', got 'a|b' in row 1."),
-        ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
         ([[1, 2], 3], {}, "column 'x' must have values of one type: "),
-        ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
         (["a", "b"], {"kinds": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
-        ([1, 2], {"kinds": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
         ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
-        ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
         ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64, which "),
-        ([1, 2], {"kinds": {"x": "set:|"}}, "column 'x' must have lists or text for the kind 'set', got the type int"),
         ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
         ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
-        (["", None], {"kinds": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
     ]:
         frame = pd.DataFrame({"query": [1, 1], "label": [0, 1], "x": values})
         with pytest.raises(ValueError) as error:
@@ -257,27 +248,9 @@ def test_vectors_and_sets_may_be_features_of_the_query(untrained):
     roles = {"label": "label", "query": "search", "query_features": [*values]}
     assert np.isfinite(fit(frame, **roles).predict(frame)).all()
     for name, of_query in values.items():
-        changed = frame.copy()
-        changed.at[7, name] = of_query[0]
-        with pytest.raises(
-            ValueError, match=f"`query_features` must be the same .* got '{name}', which varies .* row 7."
-        ):
-            fit(changed, **roles)
-
-
-def test_a_document_of_which_nothing_is_known_has_a_score(untrained):
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})
-    frame["id"], frame["text"] = random.integers(0, 5, 200), random.choice(["two words", "or three words"], 200)
-    frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
-    kinds = {"kinds": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
-    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, **ROLES)
-    one = {"query": ["q"], "number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
-    unseen = ranker.predict(pd.DataFrame(one))
-    assert np.isfinite(unseen).all()
-    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["10"]})), unseen)
-    missing = ranker.predict(pd.DataFrame({**{name: [None] for name in one}, "query": ["q"]}))
-    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": [None]})), missing)
+        frame[name] = frame[name].where(frame.index != 7, pd.Series([of_query[0]] * 60))
+        with pytest.raises(ValueError, match=f"must be the same .* got '{name}', which varies .* row 7."):
+            fit(frame, **{**roles, "query_features": [name]})
 
 
 def test_fit_warns_once_of_texts_that_look_like_other_values(untrained):
@@ -302,8 +275,6 @@ def test_a_training_continues_with_new_data():
     assert second.features_.columns == first.features_.columns
     with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
         tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, **ROLES, init_model=first)
-    with pytest.raises(ValueError, match="must have the column 'item'"):
-        tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), **ROLES, init_model=first)
 
 
 @tf.keras.utils.register_keras_serializable(package="tests")
@@ -348,5 +319,3 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     np.testing.assert_allclose(served.score(frame, qid=frame["query"]), scores, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
         tfr_smooth.Ranker(network=tf.keras.layers.Identity(), **QUICK).fit(frame, **ROLES)
-    with pytest.raises(ValueError, match="^`network` must be an instance of .*Layer or None, got 'cross'.$"):
-        tfr_smooth.Ranker(network="cross")

@@ -63,25 +63,6 @@ def test_ranks_need_the_queries_also_of_one_document(fitted):
         ranker.predict(one.drop(columns="query") if isinstance(new, pd.DataFrame) else one)
 
 
-def test_columns_that_are_the_same_in_each_query_have_neither_ranks_nor_shares(untrained):
-    of_query = FRAME.assign(price=FRAME["query"] % 7, listed=FRAME["listed"].iloc[0])
-    of_query["brand"] = np.where(FRAME["query"] % 2, "acme", "umbrella")
-    ranker, new = tfr_smooth.Ranker(**QUICK).fit(of_query, **ROLES), NEW.drop(columns=["query", "label"])
-    np.testing.assert_allclose(ranker.predict(new[5:6]), ranker.predict(new)[5:6], rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_shares_learn_how_many_documents_have_the_same_value():
-    def labeled(frame):
-        frame = frame[["query"]].assign(shop=np.random.default_rng(len(frame)).integers(0, 5, len(frame)).astype(str))
-        equal = frame.groupby(["query", "shop"])["shop"].transform("size")
-        return frame.assign(label=(equal == equal.groupby(frame["query"]).transform("min")).astype(int))
-
-    rankers = [tfr_smooth.Ranker(**QUICK, list_context=given) for given in (True, False)]
-    with_shares, alone = (ranker.fit(labeled(FRAME), **ROLES).score(labeled(NEW)) for ranker in rankers)
-    assert with_shares > 0.95 > 0.85 > alone
-
-
 def test_files_models_and_exports_have_the_ranks_and_shares(fitted, tmp_path):
     ranker, new, given = fitted
     assert given or ranker.features_.list_shares == ("brand",)

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn import compose, model_selection, pipeline, preprocessing
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn import compose, pipeline, preprocessing
 from sklearn.utils import estimator_checks
 
 import tfr_smooth
@@ -35,12 +34,6 @@ def ranker():
     return tfr_smooth.Ranker(**QUICK).fit(FRAME, label="label", query="search")
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 # scikit-learn's own checks.
 
 
@@ -57,18 +50,15 @@ class OneQuery(tfr_smooth.Ranker):
 
 ONE_QUERY = OneQuery(list_context=False, **{**QUICK, "epochs": 1})
 CONSTRUCTOR = {"check_do_not_raise_errors_in_init_or_set_params": "the constructor checks its arguments"}
-WORDS, REFUSES = "an error, in other words", "labels that refuse NumPy's functions"
+IN_OTHER_WORDS = ["n_features_in_after_fitting", "complex_data", "estimators_empty_data_messages", "fit2d_predict1d"]
 EXPECTED = {
     **CONSTRUCTOR,
-    "check_n_features_in_after_fitting": WORDS,
-    "check_complex_data": WORDS,
-    "check_estimators_empty_data_messages": WORDS,
-    "check_fit2d_predict1d": WORDS,
+    **dict.fromkeys([f"check_{name}" for name in IN_OTHER_WORDS], "an error, in other words"),
     "check_supervised_y_2d": "[rows, labels] are several labels, so [rows, 1] is an error and not a warning",
     "check_sample_weight_equivalence_on_dense_data": "a document twice in a list is not one of twice the weight",
     "check_regressors_train": "`score` is NDCG, of whole labels",
-    "check_sample_weights_not_an_array": REFUSES,
-    "check_regressor_data_not_an_array": REFUSES,
+    "check_sample_weights_not_an_array": "labels that refuse NumPy's functions",
+    "check_regressor_data_not_an_array": "labels that refuse NumPy's functions",
     "check_dict_unchanged": "the first `predict` keeps its compiled function",
 }
 
@@ -121,21 +111,6 @@ def test_the_arguments_of_methods_can_be_requested():
         ranker.set_score_request(y=True)
 
 
-@pytest.mark.slow
-def test_requested_arrays_are_split_with_the_rows(routing):
-    ranker = tfr_smooth.Ranker(**QUICK).set_fit_request(qid=True, sample_weight=True).set_score_request(qid=True)
-    weights, cv = np.where(Y > 0, 1.0, 0.5), model_selection.GroupKFold(2)
-    params = {"qid": QUERIES, "groups": QUERIES, "sample_weight": weights}
-    scores = model_selection.cross_val_score(ranker, FEATURES, Y, cv=cv, params=params)
-    expected = []
-    for train, test in cv.split(X, Y, QUERIES):
-        fitted = sklearn.clone(ranker).fit(
-            FEATURES.iloc[train], Y[train], qid=QUERIES[train], sample_weight=weights[train]
-        )
-        expected.append(fitted.score(FEATURES.iloc[test], Y[test], qid=QUERIES[test]))
-    assert scores.tolist() == expected
-
-
 # Pipelines, searches and inspection.
 
 
@@ -155,22 +130,3 @@ def test_a_pipeline_keeps_the_column_of_queries():
     np.testing.assert_array_equal(steps.predict(X), ranker.predict(scaled))
     assert steps.score(X, Y) == ranker.score(scaled, Y)
     assert "Ranker" in steps._repr_html_()
-
-
-@pytest.mark.slow
-def test_halving_searches_double_the_epochs():
-    search = model_selection.HalvingRandomSearchCV(
-        tfr_smooth.Ranker(**{**QUICK, "softmax_epochs": 0}),
-        {"learning_rate": [0.001, 0.01, 0.1, 0.3]},
-        **{"resource": "epochs", "max_resources": 4, "factor": 2, "random_state": 0},
-        cv=model_selection.GroupKFold(2),
-    )
-    search.fit(X, Y, groups=QUERIES, query="search")
-    assert search.best_params_["epochs"] == 4 and search.best_score_ > 0.5
-    assert search.score(X, Y) == search.best_estimator_.score(X, Y)
-
-
-def test_notebooks_show_the_diagram_of_scikit_learn(ranker, monkeypatch):
-    assert "Ranker" in ranker._repr_html_() and "fitted" in ranker._repr_html_()
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.utils", None)
-    assert ranker._repr_html_() is None
