@@ -23,7 +23,6 @@ from tfr_smooth.columns import (
     Vector,
     column_arrays,
     infer_columns,
-    text,
 )
 from tfr_smooth.columns.kinds import KINDS
 from tfr_smooth.columns.number import columns_of_matrix
@@ -36,25 +35,18 @@ SECONDS = [1709164800, NO_DATE, -86400]
 # Values of a column -> kind, raw values.
 SERIES = {
     "int": ([3, 1, 2], "number", [3.0, 1.0, 2.0]),
-    "float16": (np.array([3, np.nan, 2], np.float16), "number", [3.0, np.nan, 2.0]),
     "nullable int": (pd.array([3, None, 2], "Int64"), "number", [3.0, np.nan, 2.0]),
     "objects of numbers": (np.array([3, None, 0.5], object), "number", [3.0, np.nan, 0.5]),
     "decimals": (np.array([decimal.Decimal("3.25"), None, decimal.Decimal("0.5")]), "number", [3.25, np.nan, 0.5]),
     "bool": ([True, False, True], "boolean", [1.0, 0.0, 1.0]),
     "nullable boolean": (pd.array([True, None, False], "boolean"), "boolean", [1.0, np.nan, 0.0]),
-    "objects of booleans": (np.array([True, np.nan, np.bool_(False)], object), "boolean", [1.0, np.nan, 0.0]),
     "objects of text": (np.array(["b", None, "ä"], object), "category", ["b", "", "ä"]),
-    "string": (pd.array(["b", None, "a"], "string"), "category", ["b", "", "a"]),
-    "categorical": (pd.Categorical(["b", None, "a"]), "category", ["b", "", "a"]),
     "categorical floats": (pd.Categorical([7.0, None, 0.5]), "category", ["7", "", "0.5"]),
     "datetime": (DAYS, "date", SECONDS),
-    "datetime in ns": (DAYS.astype("datetime64[ns]"), "date", SECONDS),
     "fractions of a second": (pd.to_datetime(["1969-12-31 23:59:59.5", "1970-01-01 00:00:00.5"]), "date", [-1, 0]),
     "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
     "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
-    "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
     "durations": (pd.to_timedelta(["36h", None, "-12h"]), "number", [1.5, np.nan, -0.5]),
-    "durations in seconds": (pa.array([86400, None, 1], "duration[s]").to_pandas(), "number", [1, np.nan, 1 / 86400]),
     "times of a zone": (np.array([datetime.datetime(1970, 1, 2, 9, tzinfo=TOKYO), None]), "date", [86400, NO_DATE]),
 }
 SERIES["time zone"][2][1] = NO_DATE
@@ -80,7 +72,7 @@ def test_kinds_raw_values_and_json(name):
             assert column.fill == pytest.approx(mean, rel=1e-12)
         assert column.width == (len(known) if kind == "category" else 1) + any(missing)
     # Only missing values, such as in a table of one row; pandas does not know their type.
-    for nothing in ([None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.Categorical([None, None])):
+    for nothing in ([None, None], pd.to_datetime([None, None]), pd.Categorical([None, None])):
         raw = column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
         np.testing.assert_array_equal(
             raw, np.array([b"" if kind == "category" else column.missing_value] * 2, raw.dtype)
@@ -100,7 +92,7 @@ def test_words_and_pairs_of_words_in_enough_rows_are_known(monkeypatch):
     texts = ["Red wine"] * 5 + ["red, BEER!"] * 4 + ["wine: red"]
     (column,) = infer_columns(pd.DataFrame({"x": texts}), kinds={"x": "text"})
     assert (column.categories, column.length) == (("red", "wine", "red wine"), 3)
-    monkeypatch.setattr(text, "_MOST_TEXTS", 5)  # every seventh row
+    monkeypatch.setattr("tfr_smooth.columns.text._MOST_TEXTS", 5)  # every seventh row
     assert infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
 
 
@@ -118,12 +110,9 @@ BAD_TABLES = [
     ),
 ]
 UNKNOWN = [
-    [1j],
     [None, [pd.Timestamp(0)]],
-    np.array([b"a"], object),
     np.array(["a", 2.5], object),
     np.array([True, "a"], object),
-    np.array([3, True], object),
 ]
 
 
@@ -139,17 +128,12 @@ def test_tables_that_are_not_columns_are_refused():
 
 COLLAPSED = {
     "epoch seconds of a minute": 1_700_000_000 + np.arange(60),
-    "ids": 2**40 + np.arange(9),
-    "many rows": 2**40 + np.arange(100_000) % 7,
     "below float32": 1e-60 * np.arange(1, 9),
 }
 DIFFERENT = {
     "epoch seconds of a day": 1_700_000_000 + 60 * np.arange(1440),
-    "epoch seconds of years": 1_700_000_000 + 86400 * np.arange(1000),
     "one value": np.full(9, 2**40),
     "rounding errors": 0.3 + 5e-17 * np.arange(9),
-    "zeros": np.zeros(9),
-    "large and small": np.array([0, 1, 2, 2**40]),
 }
 
 
@@ -168,48 +152,27 @@ def test_columns_may_be_learned_from_some_rows():
     assert infer_columns(frame, rows=np.array([0, 2])) == infer_columns(frame.iloc[[0, 2]])
 
 
-COLUMNS = [
-    Number(name="price"),
-    Boolean(name="new"),
-    Category(name="brand", categories=("a", "b")),
-    Date(name="day"),
-]
+COLUMNS = [Number(name="price"), Boolean(name="new"), Category(name="brand", categories=("a", "b")), Date(name="day")]
 RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": pd.to_datetime(["2024-01-01"] * 2)}
 DAY = f"{pa.array(RIGHT['day'])[0].as_py()!r} in row 0."
 BAD_VALUES = {
-    "price": [
-        (RIGHT["day"], "numbers", DAY),
-        ([1.5, np.inf], "finite float32 numbers or missing", "inf in row 1."),
-    ],
-    "new": [
-        ([1, 2], "booleans: true and false, or 1 and 0", "2 in row 1."),
-        ([None, 0.5], "booleans: true and false, or 1 and 0", "0.5 in row 1."),
-    ],
-    "brand": [(RIGHT["day"], "text, numbers or booleans", DAY)],
-    "day": [
-        ([20240101, 20240102], "dates as in ISO 8601, such as 2026-11-27", "20240101 in row 0."),
-    ],
+    "price": (RIGHT["day"], "numbers", DAY),
+    "new": ([None, 0.5], "booleans: true and false, or 1 and 0", "0.5 in row 1."),
+    "brand": (RIGHT["day"], "text, numbers or booleans", DAY),
+    "day": ([20240101, 20240102], "dates as in ISO 8601, such as 2026-11-27", "20240101 in row 0."),
 }
 
 
 def test_values_of_another_kind_and_missing_columns_are_refused():
-    for name, cases in BAD_VALUES.items():
-        for values, expected, got in cases:
-            with pytest.raises(ValueError) as error:
-                column_arrays(pd.DataFrame({**RIGHT, name: values}), COLUMNS)
-            assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
+    for name, (values, expected, got) in BAD_VALUES.items():
+        with pytest.raises(ValueError) as error:
+            column_arrays(pd.DataFrame({**RIGHT, name: values}), COLUMNS)
+        assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
     for other, hint in {"Price": " Did you mean 'Price'?", "q": ""}.items():
         with pytest.raises(ValueError) as error:
             column_arrays(pd.DataFrame(RIGHT).rename(columns={"price": other}), COLUMNS)
         got = f"got the columns ['{other}', 'new', 'brand', 'day'].{hint}"
         assert str(error.value) == f"The table must have the column 'price', {got}"
-
-
-def test_numbers_and_booleans_may_replace_each_other():
-    frame = pd.DataFrame({**RIGHT, "price": [True, False], "new": [1.0, np.nan]})
-    arrays = column_arrays(frame, COLUMNS)
-    np.testing.assert_array_equal(arrays["price"], [1.0, 0.0])
-    np.testing.assert_array_equal(arrays["new"], [1.0, np.nan])
 
 
 @pytest.mark.parametrize("rows", [1, 70000])
@@ -227,17 +190,12 @@ def test_a_matrix_has_the_columns_of_its_table(rows):
 
 
 def test_invalid_columns_are_refused():
-    strings = "`categories` must be unique strings that are not empty, got "
     for kind, arguments, message in [
         ("number", {"name": ""}, "`name` must be a string that is not empty, got ''."),
-        ("number", {"fill": float("nan")}, "`fill` must be a finite number, got nan."),
         ("number", {"has_missing": 1}, "`has_missing` must be True or False, got 1."),
-        ("vector", {"length": 0}, "`length` must be an integer >= 1, got 0."),
         ("vector", {"scale": 0.0}, "`scale` must be a finite number > 0, got 0.0."),
         ("text", {"buckets": -1}, "`buckets` must be an integer >= 0, got -1."),
-        ("id", {"categories": [""]}, f"{strings}['']."),
-        ("category", {}, f"{strings}()."),
-        ("category", {"categories": "ab"}, f"{strings}'ab'."),
+        ("id", {"categories": [""]}, "`categories` must be unique strings that are not empty, got ['']."),
     ]:
         with pytest.raises(ValueError) as error:
             KINDS[kind](**{"name": "x", **arguments})
@@ -291,4 +249,6 @@ def test_kinds_follow_from_values_and_names():
     frame = pd.DataFrame({"grade": [3.0, 1.0, None]})
     (column,) = infer_columns(frame, kinds={"grade": "category"})
     assert column.categories == ("1", "3")
+    singles = pd.DataFrame({"x": np.float32([0.1, 0.7])})
+    assert infer_columns(singles, kinds={"x": "category"})[0].categories == ("0.1", "0.7")
     assert column_arrays(frame, [column])["grade"].tolist() == [b"3", b"1", b""]

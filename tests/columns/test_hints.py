@@ -11,12 +11,10 @@ RANDOM = np.random.default_rng(0)
 NUMBERS = RANDOM.integers(1, 100, 300)
 LOOKS = {
     "thousands": ([f"{n},234.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
-    "percent": ([f"{n}%" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
     "fractions": ([f"{n}.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
     "a word": ([str(n) for n in NUMBERS[1:]] + ["?"], "has numbers and '?': make that missing, such as by nulls=['?']"),
     "German dates": ([f"{1 + n % 28}.12.2024" for n in NUMBERS], "pass kinds={{'x': 'date:%d.%m.%Y'}}"),
     "American dates": ([f"12/{1 + n % 28}/24" for n in NUMBERS], "pass kinds={{'x': 'date:%m/%d/%y'}}"),
-    "dates by year": ([f"2024/{1 + n % 12}/3" for n in NUMBERS], "pass kinds={{'x': 'date:%Y/%m/%d'}}"),
     "sets": (["sale|new", "sale", "new|old"] * 100, "looks like sets ('{}'): pass kinds={{'x': 'set:|'}}"),
     "sets by commas": (["red,blue", "blue,green", "red"] * 100, "pass kinds={{'x': 'set:,'}}"),
 }
@@ -24,8 +22,6 @@ FINE = {
     "integers": [str(n) for n in NUMBERS],
     "versions": [f"1.{n}.2" for n in NUMBERS],
     "words": ["red, blue and a car", "one"] * 150,
-    "codes": [f"a-{n}" for n in NUMBERS],
-    "sizes": ["XL", "S", "M"] * 100,
 }
 
 

@@ -13,12 +13,9 @@ NAN, INF = np.nan, np.inf
 LISTS = {
     "no ties": ([3.0, 1.0, 2.0], [1.0, -1.0, 0.0]),
     "ties": ([5.0, 5.0, 1.0, 7.0, 5.0], [0.0, 0.0, -1.0, 1.0, 0.0]),
-    "two": ([0.5, 0.25], [1.0, -1.0]),
     "all equal": ([4.0, 4.0, 4.0], [0.0, 0.0, 0.0]),
     "one": ([4.0], [0.0]),
     "missing": ([2.0, NAN, 1.0, NAN], [1.0, 0.0, -1.0, 0.0]),
-    "one known": ([NAN, 3.0], [0.0, 0.0]),
-    "none known": ([NAN, NAN], [0.0, 0.0]),
     "infinite": ([INF, 0.0, INF, -INF, 1.0], [0.75, -0.5, 0.75, -1.0, 0.0]),
     "large": ([3e38, -3e38, 1e-38], [1.0, -1.0, 0.0]),
 }
@@ -66,8 +63,6 @@ SHARES = {
     "numbers": (["7", "7.0", "8"], [0.5, 0.5, 0.0]),
     "all equal": (["a", "a"], [1.0, 1.0]),
     "one": (["a"], [0.0]),
-    "one known": (["", "a"], [0.0, 0.0]),
-    "none known": (["", ""], [0.0, 0.0]),
 }
 SETS = {
     "several values": (["a|b", "a", "c|a", "d"], [1 / 3, 2 / 3, 1 / 3, 0.0]),
@@ -97,21 +92,6 @@ def test_shares_are_those_of_the_definition_at_any_padding(column, lists):
     np.testing.assert_allclose(found[..., -1], expected, atol=1e-6)
     again = TableFeatures.from_config(layer.get_config())
     np.testing.assert_array_equal(again(inputs, list_mask=tf.constant(mask)), found)
-
-
-def test_parts_are_all_documents_in_whole_lists_of_similar_lengths():
-    sizes = np.random.default_rng(0).integers(1, 9, 50)
-    sizes[7] = 100
-    lists = data.from_arrays(np.arange(sizes.sum())[:, None], None, np.repeat(np.arange(50), sizes))
-    parts = list(list_context.in_parts(lists, 20, whole=True))
-    np.testing.assert_array_equal(np.sort(np.concatenate([places for places, _ in parts])), np.arange(sizes.sum()))
-    for places, lengths in parts:
-        assert len(lengths) * lengths.max() <= 20 or len(lengths) == 1
-        ends = np.cumsum(lengths)
-        for first, end in zip(ends - lengths, ends, strict=True):
-            query = lists.query_of_document[places[first]]
-            np.testing.assert_array_equal(places[first:end], lists.starts[query] + np.arange(sizes[query]))
-    assert [len(lengths) for _, lengths in list_context.in_parts(lists, 20, whole=False)] == [1] * -(-sizes.sum() // 20)
 
 
 COLUMNS = [

@@ -60,15 +60,6 @@ def values_of(row, names):
     return [pair for pair in itertools.product(*parts) if all(pair)]
 
 
-def test_pairs_are_different_wherever_their_values_are_split(keep_all):
-    frame = table()
-    frame.loc[::10, ["host", "tags"]], frame.loc[5::10, ["host", "tags"]] = ["h\x1fa", "b"], ["h", "a\x1fb"]
-    renamed = frame.assign(**{name: frame[name].str.replace("\x1f", "_") for name in ("host", "tags")})
-    (layer, found), (other, expected) = learn(frame), learn(renamed)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(looked_up(layer, frame), looked_up(other, renamed))
-
-
 def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_elsewhere(keep_all):
     frame, chosen = table(), np.arange(4, 37)
     layer, found = learn(frame, chosen)
@@ -140,9 +131,8 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     frame["host"], frame["label"] = "h" + pd.Series(hosts.astype(str)), (effect[hosts] > 0.0).astype(int)
     train, new = frame[frame["query"] < 400], frame[frame["query"] >= 400]
     quick = {"loss": "softmax", "members": 1, "hidden": [16], "epochs": 6, "learning_rate": 0.01, "verbose": False}
-    ranker = tfr_smooth.Ranker(**quick, kinds={"host": "id"}).fit(train, label="label", query="query", validation=new)
+    ranker = tfr_smooth.Ranker(**quick, kinds={"host": "id"}).fit(train, label="label", query="query")
     assert ranker.evaluate(new)["ndcg"].mean > 0.85
-    assert ranker.history_["val_ndcg"][-1] == pytest.approx(ranker.evaluate(new)["ndcg"].mean, abs=0.02)
     scores = ranker.predict(new)
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), scores)

@@ -70,9 +70,7 @@ def test_trees_are_the_same_in_a_function_and_without_splits_their_constant():
 def test_other_models_are_refused():
     for models, got in [
         ([], "others"),
-        (["text"], "others"),
         ({"num_leaves": 80}, "80"),
-        ({"linear_tree": True}, "linear"),
         ({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, "random forest"),
         ({"num_class": 9, "objective": lambda scores, _: (scores, np.ones_like(scores))}, "several classes"),
     ]:
@@ -127,8 +125,7 @@ NUMBERS = columns.TableFeatures([columns.Number(name="1"), columns.Number(name="
 
 def test_features_that_are_no_numbers_have_no_trees():
     layer = columns.TableFeatures([columns.Vector(name="v", length=2)])
-    x = np.random.default_rng(0).normal(size=[60, 2]).astype(np.float32)
-    assert learn(layer, x, [6] * 10)[0].trees is None
+    assert learn(layer, np.random.default_rng(0).normal(size=[60, 2]).astype(np.float32), [6] * 10)[0].trees is None
 
 
 @pytest.mark.parametrize("others", [0, 10])
@@ -184,14 +181,3 @@ def test_a_restarted_training_keeps_the_weak_features_if_its_features_are_the_sa
     for layer, weak in ((others, (1,)), (NUMBERS, (0,))):
         before = learn(layer, x[:, ::-1].copy(), lengths, labels)[0]  # the labels follow from the second number
         assert before.trees.weak == (0,) and learn(NUMBERS, x, lengths, before=before)[0].trees.weak == weak
-
-
-def test_scores_of_an_objective_with_probabilities_are_sums_of_leaves():
-    x = np.random.default_rng(0).normal(size=[120, 2]).astype(np.float32)
-    learned, scored = learn(NUMBERS, x, [6] * 20, objective="binary", min_data_in_leaf=10)
-    trees, part = learned.trees, np.repeat(np.arange(20) * 3 // 20, 6)
-    for place, model in enumerate(trees.models):
-        sums = Trees(models=[model], weight=trees.weight)(x[part == place]).numpy()
-        assert np.ptp(sums) > 0.0
-        found = scored.values("features")[part == place, -1]
-        np.testing.assert_allclose(found, sums - sums.mean(), rtol=1e-4, atol=1e-5)
