@@ -64,11 +64,6 @@ def test_the_latent_cross_scales_features_by_the_attention():
     np.testing.assert_allclose(layer(hidden(), mask=MASK), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_without_a_mask_all_documents_are_real():
-    layer = DocumentInteractionAttention(1, 4)
-    np.testing.assert_array_equal(layer((hidden(), None)), layer((hidden(), tf.ones([2, 5], tf.bool))))
-
-
 def test_dropout_and_noise_are_random_in_training_only():
     for arguments in ({"dropout": 0.5}, {"dropout": 0.0, "input_noise_stddev": 0.5}):
         layer = DocumentInteractionAttention(1, 8, **arguments)

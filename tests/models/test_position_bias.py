@@ -77,10 +77,7 @@ def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
 
 def test_bad_arguments_are_refused():
     cases = [
-        (lambda: models.PositionBias("scorer", num_positions=3), "`scorer` must be an instance of"),
         (lambda: models.PositionBias(a_scorer(), num_positions=0), "`num_positions` must be an integer >= 1, got 0"),
-        (lambda: models.PositionBias(a_scorer(), num_positions=3, additive=1), "`additive` must be True or False"),
-        (lambda: models.PositionBias(a_scorer(), num_positions=3, position_rate=0.0), "`position_rate` must be "),
         (
             lambda: models.PositionBias(models.FeedForwardScorer(hidden=[2], members=2), num_positions=3)(
                 inputs_of([[1, 2]]), training=True
