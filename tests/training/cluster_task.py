@@ -33,10 +33,7 @@ def a_model(strategy, **kwargs):
 def shares(strategy, folder):
     """The queries that this worker reads in each step, for several ways to read the training set."""
     found = {}
-    for name, kwargs in {
-        "in order": {},
-        "shuffled": {"num_epochs": 2, "shuffle": True, "seed": 4},
-    }.items():
+    for name, kwargs in {"in order": {}, "shuffled": {"num_epochs": 2, "shuffle": True, "seed": 4}}.items():
         dataset = read(folder / "train.txt", ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
         everything = [queries(strategy, inputs) for inputs, _ in dataset]

@@ -93,24 +93,3 @@ def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(fi
         helpers.assert_same(found["weights"], expected["weights"], rtol=1e-6, atol=1e-7)
     best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (tmp_path, folder))
     helpers.assert_same(best.get_weights(), expected_best.get_weights(), rtol=1e-6, atol=1e-7)
-
-
-def example(files, output, *more):
-    """Returns the command of the training script for small networks."""
-    given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
-    sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2", "--members=2"]
-    sizes += ["--normalization=none", "--batch_norm=true", "--dropout=0"]
-    return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
-
-
-def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
-    command = example(files, tmp_path / "two", "--strategy=multi_worker")
-    with processes_of({"worker": 2}, command, tmp_path) as processes:
-        finish(processes, tmp_path)
-    helpers.check_run(*example(files, tmp_path / "one"))
-    expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
-    assert list(found) == ["valid", "test"]
-    for part, metrics in expected.items():
-        assert found[part] == {name: pytest.approx(value, abs=1e-6) for name, value in metrics.items()}
-    written = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
-    assert written[0] == written[1]

@@ -23,13 +23,9 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
 def test_a_wrong_tf_config_is_explained(monkeypatch):
     for config in (
         "",
-        "{",
         {"cluster": CLUSTER},
-        {"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}},
         {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
-        {"cluster": CLUSTER, "task": {"type": "chief", "index": 0}},
         {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
-        {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
     ):
         monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))
         message = "TF_CONFIG must describe a cluster of workers, .* as in {.cluster.*, got "
