@@ -93,26 +93,16 @@ def test_programs_of_other_flags_are_apart_and_the_flags_are_kept(environment, t
     assert len(folders) == 3 and {folder.parent for folder in folders} == {tmp_path}
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"TFR_SMOOTH_PROGRAMS": "off"},
-        {"TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=/mine"},
-        {"TF_XLA_FLAGS": "file_with_flags"},
-    ],
-)
-def test_settings_of_the_user_turn_it_off(environment, tmp_path, variables):
-    for name, value in variables.items():
-        environment.setenv(name, value)
-    assert tfr_smooth.cache_programs(tmp_path) is None
-    assert os.environ["TF_XLA_FLAGS"] == variables.get("TF_XLA_FLAGS", "")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_writable_turns_it_off(environment, tmp_path):
+def test_settings_of_the_user_and_a_folder_that_is_not_writable_turn_it_off(environment, tmp_path):
     (tmp_path / "file").touch()
     assert tfr_smooth.cache_programs(tmp_path / "file") is None
-    assert os.environ["TF_XLA_FLAGS"] == ""
+    environment.setenv("TFR_SMOOTH_PROGRAMS", "off")
+    assert tfr_smooth.cache_programs(tmp_path) is None and os.environ["TF_XLA_FLAGS"] == ""
+    environment.setenv("TFR_SMOOTH_PROGRAMS", "")
+    for flags in ("--tf_xla_persistent_cache_directory=/mine", "file_with_flags"):
+        environment.setenv("TF_XLA_FLAGS", flags)
+        assert tfr_smooth.cache_programs(tmp_path) is None and os.environ["TF_XLA_FLAGS"] == flags
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @needs_loading
