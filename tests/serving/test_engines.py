@@ -8,7 +8,6 @@ import os
 import signal
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from tests.ranker.test_ranker import NEW
@@ -57,13 +56,3 @@ def test_queries_in_several_partitions_are_found(engine, ranker, path):
     other = serving.PartitionScorer(path, query="session")
     with pytest.raises(ValueError, match="`query` must be one of .*, got 'session'"):
         serving.map_partitions(engine.table(TABLE, 4), other)
-
-
-def test_recommendations_are_those_of_one_process(engine, recommender):
-    given = serving.PartitionRecommender(recommender[1], users="user", topn=3)
-    table = engine.table(pd.DataFrame({"user": np.arange(100, 124)}), 3)
-    found = engine.rows(serving.map_partitions(table, given)).sort_values(["user", "rank"])
-    expected = recommender[0].recommend(topn=3)
-    np.testing.assert_array_equal(found["user"], np.repeat(np.arange(100, 124), 3))
-    np.testing.assert_array_equal(found["item"], expected.items.ravel())
-    np.testing.assert_allclose(found["score"].astype(float), expected.scores.ravel(), rtol=1e-5, atol=1e-5)
