@@ -56,12 +56,6 @@ def recommender(tmp_path_factory):
     return fitted, fitted.export(tmp_path_factory.mktemp("recommender"))
 
 
-@pytest.fixture(scope="session")
-def protos():
-    """The functions `example` and `example_list`."""
-    return example, example_list
-
-
 class Exported:
     """A ranker of three features, its export, and lists to score; the second has padding."""
 

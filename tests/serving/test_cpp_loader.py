@@ -5,20 +5,16 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from tests.serving.conftest import example, example_list
 from tfr_smooth import models, serving
 
 pytestmark = pytest.mark.slow
 
-PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 
-
-def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cpp):
-    example, example_list = protos
+def test_every_signature_returns_the_scores_of_keras(exported, run_in_cpp):
     features, mask = exported.features, exported.mask
-    lists = [
-        [example(features=each) for each in rows[real].tolist()] for rows, real in zip(features, mask, strict=True)
-    ]
-    serialized = np.array([example_list(documents) for documents in lists], object)
+    lists = [rows[real].tolist() for rows, real in zip(features, mask, strict=True)]
+    serialized = np.array([example_list([example(features=each) for each in rows]) for rows in lists], object)
     default, unmasked, ranked, *predicted = run_in_cpp(
         exported.path,
         [
@@ -36,22 +32,18 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
     np.testing.assert_array_equal(ranked["valid"], mask)
     for answer in predicted:
         np.testing.assert_allclose(answer["outputs"], masked, **close)
-        assert (answer["outputs"][~mask] == PADDING).all()
+        assert (answer["outputs"][~mask] == np.float32(models.PADDING_SCORE)).all()
 
 
-def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
-    example, example_list = protos
+def test_bad_requests_return_a_specific_error(exported, run_in_cpp):
     short = np.array([example_list([example(features=[1.0, 2.0])])], object)
     ones = lambda *shape: np.ones(shape, np.float32)  # noqa: E731
     shape, mask = "is not compatible with expected shape [?,?,3]", "the mask must be [batch, list] like the features"
     length = "Key: features, Index: 0.  Number of float values != expected.  Values size: 2 but output shape: [3]"
     requests = [
         ("serving_default", {"features": ones(1, 2, 2)}, shape),
-        ("serving_default", {"features": ones(2, 3)}, shape),
-        ("rank", {"features": ones(1, 2, 4)}, shape),
         ("rank", {"features": ones(1, 1, 2, 3)}, shape),
         ("rank", {"features": ones(2, 3, 3), "mask": np.ones([1, 3], bool)}, mask),
-        ("rank", {"features": ones(2, 3, 3), "mask": np.ones([2, 2], bool)}, mask),
         ("rank", {"mask": np.ones([2, 2], bool)}, "features"),
         ("predict", {"inputs": short}, length),
         ("predict", {"inputs": np.array([b"\x0a\x02\xff\xff"], object)}, "Could not parse example input"),
@@ -62,39 +54,12 @@ def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
         assert isinstance(answer, str) and message in answer, (message, answer)
 
 
-def test_empty_lists_and_invalid_documents_get_special_scores(exported, protos, run_in_cpp):
-    example, example_list = protos
-    features = exported.features[:1, :3].copy()
-    expected = exported.scores(features[:, [0, 2]])
-    features[0, 1, 2] = np.nan
-    infinite = [example(features=row) for row in np.where(np.isnan(features), np.inf, features)[0].tolist()]
-    empty, masked, of_protos, ranked, predicted = run_in_cpp(
-        exported.path,
-        [
-            ("rank", {"features": np.ones([2, 0, 3], np.float32)}),
-            ("rank", {"features": np.ones([2, 3, 3], np.float32), "mask": np.zeros([2, 3], bool)}),
-            ("predict", {"inputs": np.array([example_list([]), b""], object)}),
-            ("rank", {"features": features}),
-            ("predict", {"inputs": np.array([example_list(infinite)], object)}),
-        ],
-    )
-    assert empty["scores"].shape == (2, 0)
-    assert (masked["scores"] == PADDING).all() and not masked["valid"].any() and (masked["order"] == -1).all()
-    assert of_protos["outputs"].tolist() == [[PADDING], [PADDING]]
-    for scores in (ranked["scores"], predicted["outputs"]):
-        np.testing.assert_allclose(scores[:, [0, 2]], expected, rtol=1e-6, atol=1e-6)
-        assert scores[0, 1] == INVALID
-    assert ranked["valid"].tolist() == [[True, False, True]] and ranked["order"][0, 2] == 1  # ranked last
-
-
 def test_the_warm_up_requests_return_scores(exported, run_in_cpp):
     """TF Serving runs them before it serves a model, and does not serve it if one fails."""
     file = exported.path / "assets.extra" / "tf_serving_warmup_requests"
-    logs = [PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(file))]
     requests = []
-    for log in logs:
-        assert log.WhichOneof("log_type") == "predict_log"
-        request = log.predict_log.request
+    for record in tf.data.TFRecordDataset(str(file)):
+        request = PredictionLog.FromString(record.numpy()).predict_log.request
         arrays = {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
         requests.append((request.model_spec.signature_name, arrays))
     assert {name for name, _ in requests} == set(tf.saved_model.load(str(exported.path)).signatures)
@@ -102,4 +67,4 @@ def test_the_warm_up_requests_return_scores(exported, run_in_cpp):
     for (name, _), outputs in zip(requests, answers, strict=True):
         assert not isinstance(outputs, str), (name, outputs)
         scores = outputs["scores" if "scores" in outputs else "outputs"]
-        assert scores.size == 100 and (scores > INVALID).all(), name
+        assert scores.size == 100 and (scores > serving.INVALID_SCORE).all(), name

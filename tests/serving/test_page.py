@@ -5,7 +5,6 @@ import json
 import re
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.helpers.documents import read
@@ -32,19 +31,14 @@ def from_base64(value):
     return base64.b64decode(value["b64"], validate=True) if isinstance(value, dict) else value
 
 
-def test_each_signature_has_a_request_body():
-    assert len(BODIES) == 4
-    names = {body.get("signature_name", "serving_default") for body in BODIES}
-    assert names == {"serving_default", "rank", "predict"}
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_predict_bodies_score_the_documents_they_show(body, exported, loaded):
-    name = body.get("signature_name", "serving_default")
-    signature = loaded.signatures[name]
-    outputs = signature(**tensors(body, list(signature.structured_input_signature[1])))
-    scores = outputs["outputs" if name == "predict" else "scores"].numpy()
+def test_a_body_for_each_signature_scores_the_documents_it_shows(exported, loaded):
+    names = [body.get("signature_name", "serving_default") for body in BODIES]
+    assert len(names) == 4 and set(names) == {"serving_default", "rank", "predict"}
     expected = exported.scores(DOCUMENTS[np.newaxis])[0]
-    np.testing.assert_allclose(scores[0], expected[: scores.shape[1]], rtol=1e-6, atol=1e-6)
-    if name == "rank":
-        np.testing.assert_allclose(scores[1], [expected[0], models.PADDING_SCORE], rtol=1e-6, atol=1e-6)
+    for name, body in zip(names, BODIES, strict=True):
+        signature = loaded.signatures[name]
+        outputs = signature(**tensors(body, list(signature.structured_input_signature[1])))
+        scores = outputs["outputs" if name == "predict" else "scores"].numpy()
+        np.testing.assert_allclose(scores[0], expected[: scores.shape[1]], rtol=1e-6, atol=1e-6)
+        if name == "rank":
+            np.testing.assert_allclose(scores[1], [expected[0], models.PADDING_SCORE], rtol=1e-6, atol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
+from tests.serving.conftest import example, example_list
 from tfr_smooth import models, serving
 
 tfr = helpers.tf_ranking(module=True)
@@ -36,9 +37,8 @@ def build(scorer):
 
 
 @pytest.fixture(scope="module")
-def lists(protos):
+def lists():
     """Serialized lists of 3, 1, 0 and 5 documents, and their mask."""
-    example, example_list = protos
     random = np.random.RandomState(0)
     serialized = []
     for size in (3, 1, 0, 5):
@@ -50,12 +50,11 @@ def lists(protos):
 
 SCORERS = {
     "dnn": lambda: tfr.keras.model.DNNScorer(hidden_layer_dims=[8], output_units=1),
-    "gam": lambda: tfr.keras.model.GAMScorer(example_hidden_layer_dims=[4], context_hidden_layer_dims=[4]),
     "tasks": TwoTasks,
 }
 
 
-@pytest.mark.parametrize("scorer", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("dnn", "gam")), "tasks"])
+@pytest.mark.parametrize("scorer", [pytest.param("dnn", marks=pytest.mark.slow), "tasks"])
 @pytest.mark.keras_2
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, mask = lists
@@ -73,9 +72,8 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
 
 
 @pytest.mark.keras_2
-def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
+def test_ragged_features_are_served_only_from_protos(tmp_path):
     """The signatures with tensor inputs do not support them."""
-    example, example_list = protos
     words = tf.keras.Input([None, None], dtype=tf.int64, ragged=True, name="words")
     price = tf.keras.Input([None, 1], name="price")
     mask = tf.keras.Input([None], dtype=tf.bool, name=MASK)
