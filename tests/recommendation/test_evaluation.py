@@ -70,48 +70,36 @@ def test_values_are_those_of_trec_eval(text_ids, monkeypatch):
 def test_values_by_user_can_be_compared():
     train, test = random_split(users=200)
     scores = np.random.default_rng(1).normal(size=test.matrix.shape)
-    worse = recommendation.evaluate(lambda users: scores[users], test, seen=train)
     better = recommendation.evaluate(lambda users: scores[users] + test.dense(users), test, seen=train)
-    a, b = (each.by_user("ndcg_cut_20") for each in (better, worse))
-    users = np.flatnonzero(test.items_per_user).tolist()
-    assert a == dict(zip(users, better.values["ndcg_cut_20"].tolist(), strict=True))
-    assert evaluation.randomization_test(a, b, samples=1000).p_value < 0.01
-    refused("'map', got 'ndcg'.", worse.by_user, "ndcg")
+    worse = recommendation.evaluate(lambda users: scores[users], test, seen=train).by_user("ndcg_cut_20")
+    users, found = np.flatnonzero(test.items_per_user).tolist(), better.by_user("ndcg_cut_20")
+    assert found == dict(zip(users, better.values["ndcg_cut_20"].tolist(), strict=True))
+    assert evaluation.randomization_test(found, worse, samples=1000).p_value < 0.01
+    refused("'map', got 'ndcg'.", better.by_user, "ndcg")
 
 
 def test_bad_scores_are_refused():
     test = recommendation.Interactions([[1, 0, 0], [0, 0, 0], [0, 1, 0]])
     for scores, message in (
         (np.zeros([2, 2]), "`scorer` must return numbers [users, items] of shape (2, 3), got float64 of shape (2, 2)."),
-        (np.full([2, 3], "a"), "of shape (2, 3), got <U1 of shape (2, 3)."),
         ([[0, 0, 0], [0, np.nan, 0]], "`scorer` must return scores that are finite in float32, got others for user 2."),
-        ([[0, 0, 1e39], [0, 0, 0]], "finite in float32, got others for user 0."),
     ):
         refused(message, recommendation.evaluate, lambda users: scores, test)  # noqa: B023
         refused(message, recommendation.top_items, lambda users: scores, test, [0, 2], topn=1)  # noqa: B023
 
 
-def test_bad_test_items_and_measures_are_refused():
+def test_bad_test_items_measures_and_scorers_of_other_ids_are_refused():
     for test, seen, message in (
         ([[0, 0]], None, "`test` must have a user with items, got none."),
         ([[1, 1], [0, 1]], [[1, 0], [0, 1]], "`test` must have no pairs of `seen`, got 2 pairs, such as user 0 and"),
         ([[1, 0]], [[0, 1, 0]], "`seen` must have the same `item_ids` as `test`: read both with one call."),
-        ([[1, 0]], [[0, 1], [1, 1]], "`seen` must have the same `user_ids` as `test`: read both with one call."),
     ):
         seen = None if seen is None else recommendation.Interactions(seen)
         refused(message, recommendation.evaluate, lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen)
     test = recommendation.Interactions([[1]])
-    for measures, message in (
-        ("recall@20", "be map, "),
-        (["map", 5], "be map, "),
-        ([], "name at least one measure, got none"),
-    ):
+    for measures, message in (("recall@20", "be map, "), ([], "name at least one measure, got none")):
         refused(f"`measures` must {message}", recommendation.evaluate, lambda users: [[0]], test, measures=measures)
-
-
-def test_a_scorer_of_other_ids_is_refused():
-    train = recommendation.Interactions([[1, 0, 0]], item_ids=[1, 2, 3])
-    scorer = recommendation.Popularity().fit(train)
+    scorer = recommendation.Popularity().fit(recommendation.Interactions([[1, 0, 0]], item_ids=[1, 2, 3]))
     test = recommendation.Interactions([[1, 0, 0]], item_ids=[3, 2, 1])
     message = "must have the same `item_ids` as `scorer.interactions_`"
     refused(f"`test` {message}", recommendation.evaluate, scorer, test)
@@ -140,5 +128,4 @@ def test_top_items_of_a_small_catalog_and_of_no_users():
     top = functools.partial(recommendation.top_items, lambda users: [[2, 1]], interactions)
     assert top([0], topn=5).items.tolist() == [[1, -1, -1, -1, -1]]
     assert top([], topn=5).items.shape == (0, 5)
-    refused("`topn` must be an integer >= 1, got 0.", top, [0], topn=0)
     refused("`exclude_seen` must be True or False, got 1.", top, [0], topn=1, exclude_seen=1)

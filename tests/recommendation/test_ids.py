@@ -9,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from tests.recommendation.groups import refused
 from tfr_smooth import recommendation
@@ -23,15 +22,12 @@ NOON = datetime.datetime(2026, 1, 5, 12)
 def test_ids_are_integers_if_all_are_whole_numbers_and_else_text():
     for ids, expected in (
         ([7, 7.0, np.int8(7), np.float32(7), decimal.Decimal("7.00")], [7] * 5),
-        ([BIG, -(2**63)], [BIG, -(2**63)]),
         ([BIG + 1, 7], [str(BIG + 1), "7"]),
         (["7", 7.0, "007", b"x"], ["7", "7", "007", "x"]),
-        (pd.array([7, 8], "Int64"), [7, 8]),
         (pd.Series([7.0, 8.0], index=[3, 4], dtype="category"), [7, 8]),
         (pl.Series(["a", "b"], dtype=pl.Categorical), ["a", "b"]),
         (pa.chunked_array([["a"], ["b"]]).dictionary_encode(), ["a", "b"]),
         (pa.array([NOON], pa.timestamp("ns")), ["2026-01-05 12:00:00"]),
-        (np.array(["2026-01-05"], "datetime64[ns]"), ["2026-01-05"]),
         ([NOON, datetime.date(2026, 1, 5)], ["2026-01-05 12:00:00", "2026-01-05"]),
         ((value for value in (1, 2)), [1, 2]),
         ([], []),
@@ -80,12 +76,6 @@ def test_a_filter_is_one_list_or_one_per_user():
 # Forms of a table.
 
 
-def parquet_of(frame):
-    file = io.BytesIO()
-    frame.to_parquet(file)
-    return parquet.read_table(file)
-
-
 FORMS = {
     "pandas": lambda frame: frame,
     "floats": lambda frame: frame.astype({name: float for name, kind in frame.dtypes.items() if kind == np.int64}),
@@ -95,7 +85,6 @@ FORMS = {
     "Polars": pl.from_pandas,
     "PyArrow": pa.Table.from_pandas,
     "CSV": lambda frame: pd.read_csv(io.StringIO(frame.to_csv(index=False))),
-    "Parquet": parquet_of,
     "Python": lambda frame: {name: column.tolist() for name, column in frame.items()},
 }
 IDS = {
@@ -127,7 +116,7 @@ def test_interactions_and_tables_are_the_same_in_every_form(kind):
     expected = interactions_of(log(kind))
     ids, first = tables.read_table("items", catalog(kind), "item", expected.item_ids, {}, None)
     # Some have no integers of more than 64 bits.
-    forms = FORMS.keys() - (["Polars", "PyArrow", "nullable", "Parquet"] if kind == "numbers as text" else [])
+    forms = FORMS.keys() - (["Polars", "PyArrow", "nullable"] if kind == "numbers as text" else [])
     for form in sorted(forms):
         found = interactions_of(FORMS[form](log(kind))).arrays()
         for name, values in expected.arrays().items():

@@ -4,7 +4,6 @@ import gzip
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from tests.recommendation.groups import refused
 from tfr_smooth import recommendation
@@ -26,10 +25,8 @@ def pairs(interactions):
 # Files with the items of each user.
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_parts_share_the_numbers_of_users_and_items(tmp_path, suffix):
-    train = write(tmp_path, "train.txt" + suffix, "2 10 7\n0 7\n")
-    test = write(tmp_path, "test.txt" + suffix, "0 9\n5 10")
+def test_parts_share_the_numbers_of_users_and_items(tmp_path):
+    train, test = write(tmp_path, "train.txt", "2 10 7\n0 7\n"), write(tmp_path, "test.txt.gz", "0 9\n5 10")
     train, test = recommendation.read_interactions(train, test)
     assert train.user_ids.tolist() == test.user_ids.tolist() == [0, 2, 5]
     assert train.item_ids.tolist() == test.item_ids.tolist() == [7, 9, 10]
@@ -45,30 +42,21 @@ def test_a_part_may_have_several_files_and_a_user_several_lines(tmp_path):
     assert str(found).endswith("; 1 user without items")
 
 
-def test_ids_that_are_not_all_integers_remain_text(tmp_path):
+def test_ids_that_are_not_all_integers_remain_text_and_duplicate_pairs_are_counted(tmp_path):
     found = recommendation.read_interactions(write(tmp_path, "lists", "9 é 10 007 7\n10 é"))
     assert found.user_ids.tolist() == [9, 10] and found.user_ids.dtype == np.int64
     assert found.item_ids.tolist() == ["007", "10", "7", "é"]
-
-
-def test_duplicate_pairs_are_merged_and_counted(tmp_path):
     found = recommendation.read_interactions(write(tmp_path, "lists", "0 1 1 2\n0 1\n"))
     assert (found.num_interactions, found.duplicates) == (2, 2)
-    assert found.matrix.data.tolist() == [1.0, 1.0]
     assert str(found) == "1 user, 2 items, 2 interactions (density 100%); 2 duplicates merged"
 
 
-def test_a_pair_in_two_parts_is_refused(tmp_path):
-    train, test = write(tmp_path, "train", "a 1 2 3\n"), write(tmp_path, "test", "b 1\na 4 2 3\n")
-    message = f"{test}: user 'a' and item 2 are also in {train} (2 pairs in both)"
-    refused(message, recommendation.read_interactions, train, test)
-
-
 def test_missing_empty_damaged_and_binary_files_are_refused(tmp_path):
-    read, other = recommendation.read_interactions, write(tmp_path, "train", "1 2\n")
-    for text in ("", "\n\n", "7\n8\n"):
+    read, other = recommendation.read_interactions, write(tmp_path, "train", "1 2\n3 4 5 6\n")
+    test = write(tmp_path, "test", "7 2\n3 8 5 6\n")
+    refused(f"{test}: user 3 and item 5 are also in {other} (2 pairs in both)", read, other, test)
+    for text in ("", "7\n8\n"):
         path = write(tmp_path, "empty", text)
-        refused(f"{path}: no pairs of a user and an item", read, path)
         refused(f"{path}: no pairs of a user and an item", read, other, path)
     refused(f"`files` must match files, got '{tmp_path / 'none'}'", read, tmp_path / "none")
     refused("`files` must contain at least one file, got none", read)
@@ -90,13 +78,12 @@ def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
 def test_files_of_ratings_are_refused_and_lists_of_equal_lengths_are_read(tmp_path):
     for text, form in (
         ("1 10 5\n1 11 3\n2 10 4\n", "user item rating"),
-        ("\n1\t10\t0.5\n1\t11\t0.5\n", "user item rating"),
         ("1 10 5 881250949\n1 11 3 891717742\n", "user item rating timestamp"),
     ):
         path = write(tmp_path, "u.data", text)
         message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or"
         refused(message, recommendation.read_interactions, path)
-    for text in ("1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 10 11 12 13\n1 2 3 4 5\n", "1 2 3\n1 4\n"):
+    for text in ("1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 2 3\n1 4\n"):
         found = recommendation.read_interactions(write(tmp_path, "lists", text))
         assert found.num_interactions == len(text.split()) - text.count("\n")
 
@@ -115,12 +102,9 @@ _NANOSECONDS = 1_700_000_000_000_000_000 + np.array([30, 10, 20, 10])
 def test_times_are_exact_and_equal_ones_in_the_order_of_the_rows():
     for times, expected in (
         ([5, 5, 5, 5], [3, 1, 0, 2]),
-        ([2.5, 0.5, 1.5, 0.5], [1, 2, 0, 3]),
         (_NANOSECONDS, [1, 2, 0, 3]),
-        (_NANOSECONDS.astype(np.uint64), [1, 2, 0, 3]),
         (pd.array(_NANOSECONDS, "Int64"), [1, 2, 0, 3]),
-        (pd.to_datetime(_NANOSECONDS), [1, 2, 0, 3]),
-        (pd.to_datetime(_NANOSECONDS, utc=True), [1, 2, 0, 3]),
+        (pd.to_datetime(_NANOSECONDS, utc=True).tz_convert("Asia/Tokyo"), [1, 2, 0, 3]),
         ([f"9999-12-31 23:59:{second}" for second in (30, 10, 20, 10)], [1, 2, 0, 3]),
         (np.array(["9999-12-31", "0001-01-01", "9999-01-01", "0001-01-01"], "datetime64[s]"), [1, 2, 0, 3]),
     ):
@@ -138,42 +122,20 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
     assert first.user_ids.tolist() == second.user_ids.tolist() == ["ann", "bob", "cid"]
     assert pairs(second) == {("cid", 7), ("cid", 8), ("ann", 8)}
     assert second.times.tolist() == [0.0, 1.5, 86400.0]
-    utc = later.assign(when=later["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
-    found = recommendation.from_dataframe(utc, user="who", item="what", time="when")
-    assert found.times.tolist() == [0.0, 1.5, 86400.0]
 
 
 def test_bad_frames_are_refused_with_their_row():
     for columns, options, message in (
         ({"what": [7, None, 8]}, {}, "frame: column 'what' must be known values, got None in row 1."),
         ({"what": [7, 8, 8.5]}, {}, "frame: column 'what' must be integers or text, got 8.5 in row 2."),
-        ({"what": [True, False, True]}, {}, "frame: column 'what' must be integers or text, got True in row 0."),
         ({"what": [[7], [8], []]}, {}, "frame: column 'what' must be whole numbers or text, got the type list"),
-        ({"what": ["a", "", "b"]}, {}, "frame: column 'what' must be known values, got '' in row 1."),
-        ({"what": [7, -1, 8]}, {}, "`items` must not contain -1, which pads lists of items: give this item another id"),
-        (
-            {"stars": [3, 3, -1]},
-            {"weight": "stars"},
-            "frame: column 'stars' must be finite numbers > 0, got -1 in row 2.",
-        ),
+        ({"stars": [3, 3, -1]}, {"weight": "stars"}, "frame: column 'stars' must be finite numbers > 0, got -1 in row"),
         ({"stars": list("abc")}, {"weight": "stars"}, "frame: column 'stars' must be numbers, got"),
         ({"when": ["2026-01-05", "soon", ""]}, {"time": "when"}, "frame: column 'when' must be dates as in ISO 8601"),
-        (
-            {"when": ["2026-01-05", "", ""]},
-            {"time": "when"},
-            "frame: column 'when' must be known values, got None in row 1",
-        ),
-        ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame: column 'when' must be finite numbers, got inf in row 2."),
+        ({"when": ["2026-01-05", "", ""]}, {"time": "when"}, "frame: column 'when' must be known values, got None in"),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
     ):
         refused(message, recommendation.from_dataframe, frame(**columns), user="who", item="what", **options)
-
-
-def test_a_pair_in_two_frames_is_refused():
-    read, frames, names = (
-        recommendation.from_dataframe,
-        (frame(), frame(what=[8, 8, 9])),
-        {"user": "who", "item": "what"},
-    )
-    refused("frame 1: user 'ann' and item 9 are also in frame 0 ", read, *frames, **names)
-    refused("`frames` must contain at least one table, got none", read, **names)
+    read, frames = recommendation.from_dataframe, (frame(), frame(what=[8, 8, 9]))
+    refused("frame 1: user 'ann' and item 9 are also in frame 0 ", read, *frames, user="who", item="what")
+    refused("`frames` must contain at least one table, got none", read, user="who", item="what")
