@@ -52,12 +52,9 @@ def test_a_new_item_has_the_scores_of_similar_ones():
         similar = np.argsort(-np.where(is_known, vectors @ vectors[item], -np.inf))[:10]
         of_item = np.log(np.exp(expected[:, similar].astype(np.float64)).mean(axis=1))
         np.testing.assert_allclose(found[:, item], of_item, rtol=1e-5, atol=1e-6)
-
-
-def test_with_few_known_items_a_new_one_has_the_scores_of_all_of_them():
-    interactions = in_time([[0, 1], [1, 2], [2, 0]], 30)
-    layer = BaselineScores.fitted(interactions, 5, SETTINGS, num_new=27)
-    layer.set_new(interactions.users_per_item > 0, lambda items: tf.ones([len(items), 30]))
+    few = in_time([[0, 1], [1, 2], [2, 0]], 30)  # a new item has the scores of all known ones
+    layer = BaselineScores.fitted(few, 5, SETTINGS, num_new=27)
+    layer.set_new(few.users_per_item > 0, lambda items: tf.ones([len(items), 30]))
     scores = layer(tf.constant([[0], [1]])).numpy().astype(np.float64)
     expected = np.log(np.exp(scores[:, :3]).mean(axis=1, keepdims=True))
     np.testing.assert_allclose(scores[:, 3:], np.tile(expected, [1, 27]), rtol=1e-5)
@@ -110,10 +107,8 @@ def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights, length):
 
 def test_a_network_without_use_has_no_say():
     train, scores, validation = draws((0.0, 1.0, 2.0))
-    options = {"length": 10, "seed": 0}
-    settings = baseline_scores.learned(
-        baseline_scores.DEFAULTS, lambda users: scores[users], train, validation, **options
-    )
+    start = baseline_scores.DEFAULTS
+    settings = baseline_scores.learned(start, lambda users: scores[users], train, validation, length=10, seed=0)
     layer = BaselineScores.fitted(train, 10, settings)
     alone = layer(tf.constant(train.latest(np.arange(1500), 10)[0])).numpy()
     value, best = (

@@ -71,12 +71,11 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"propagation_layers": 1}], ids=["factors", "propagated"])
 def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
-    with_table = fitted
-    if options:
-        with_table = recommendation.Recommender(**OPTIONS, **options).fit(cold, items=table())
+    make = lambda: recommendation.Recommender(**OPTIONS, **options)  # noqa: E731
+    with_table = make().fit(cold, items=table()) if options else fitted
     ids = with_table.interactions_.item_ids
     # The same items, so that the initial factors are the same.
-    without = recommendation.Recommender(**OPTIONS, **options).fit(cold.renumbered(cold.user_ids, ids))
+    without = make().fit(cold.renumbered(cold.user_ids, ids))
     known = with_table.interactions_.users_per_item > 0
     scores = [recommender.predict(np.arange(24)) for recommender in (with_table, without)]
     np.testing.assert_array_equal(scores[0][:, known], scores[1][:, known])
@@ -96,9 +95,8 @@ def test_items_without_users_are_found_by_their_features(fitted, cold):
 @pytest.mark.slow
 def test_sequences_find_items_without_users(cold, tmp_path):
     """Those of the training, of the table, and of a later table."""
-    ordered = recommendation.Interactions(
-        cold.matrix, item_ids=cold.item_ids, times=np.random.default_rng(0).random(cold.num_interactions)
-    )
+    times = np.random.default_rng(0).random(cold.num_interactions)
+    ordered = recommendation.Interactions(cold.matrix, item_ids=cold.item_ids, times=times)
     recommender = recommendation.Recommender(**{**OPTIONS, "dropout": 0.1}, history_items="sequence")
     recommender.fit(ordered, items=table()[lambda rows: rows["item"] != "item 27"])
     new = recommendation.Interactions([[1, 1]], user_ids=[99], item_ids=["item 9", "item 6"], times=[1.0, 2.0])
@@ -119,8 +117,7 @@ def test_sequences_find_items_without_users(cold, tmp_path):
 def test_users_without_items_get_items_by_their_features():
     matrix, is_new = likes().copy(), np.arange(24) % 6 >= 4
     matrix[is_new] = False
-    options = {**OPTIONS, "loss": "list_net", "epochs": 2, "learning_rate": 0.01}
-    recommender = recommendation.Recommender(**options)
+    recommender = recommendation.Recommender(**{**OPTIONS, "loss": "list_net", "epochs": 2, "learning_rate": 0.01})
     recommender.fit(recommendation.Interactions(matrix), users=table(name="user", prefix=""))
     top = recommender.recommend(np.flatnonzero(is_new), topn=3).items
     assert (GROUPS[1][top] == GROUPS[0][is_new][:, None]).mean() > 0.6
@@ -148,7 +145,6 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
 def test_errors_name_the_argument(cold):
     fit = recommendation.Recommender(**OPTIONS, kinds={"z": "id"}).fit
     for tables, message in (
-        ({"items": [1]}, "`table` must be a table of pandas, Polars"),
         ({"items": table(), "item_id": "movie"}, "`items` must have the column 'movie' of ids and others, got"),
         ({"items": table()[5:]}, "`items` must have a row for each id of the interactions, got none for 'item "),
         ({"items": pd.concat([table()] * 2)}, "`items` must be unique, got 'item "),

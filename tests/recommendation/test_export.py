@@ -15,12 +15,10 @@ from tfr_smooth.recommendation import ids as ids_of
 
 
 def requests_of(users, items, nobody, new):
-    """Returns requests of known ids, and of a user and an item that are not."""
+    """Returns requests, also of a user and an item that are not known."""
     return {
-        "users": {"users": users},
-        "unknown users": {"users": [users[0], nobody, users[5]]},
-        "histories": {"histories": [items[:3], [], [items[20]]]},
-        "unknown items": {"histories": [[items[20], new], [new], [new, *items[:3]]]},
+        "users": {"users": [*users, nobody]},
+        "histories": {"histories": [[items[20], new], [new], [], [new, *items[:3]]]},
         "excluded": {"users": users[:3], "exclude": [items[3], new, items[5]]},
         "excluded by user": {"histories": [[], [items[9]]], "exclude": [[], items[2:9]]},
         "choice": {"users": users[:3], "only": [*items[:9], new]},
@@ -43,7 +41,6 @@ def exported(request, tmp_path_factory):
         recommender = recommendation.Recommender(**SMALL, history_items="sequence", history_length=5)
         recommender.fit(likes_in_time(user_ids=users, item_ids=items))
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
-    assert folder.name == "1"
     return recommender, users, items, no_item, tf.saved_model.load(str(folder)).signatures, folder
 
 
@@ -97,9 +94,9 @@ def test_unknown_ids_and_empty_lists_have_one_meaning(exported):
             assert (recommender.recommend(**request, **filters).items == no_item).all()
         for filters in ({"exclude": [new]}, {"exclude": []}, {"exclude": [[]]}):
             assert (recommender.recommend(**request, topn=24, **filters).items == empty.items).all()
-    first, last = recommender.recommend([users[0], nobody, users[3]], topn=5).items[[0, 2]]
-    assert first.tolist() == recommender.recommend([users[0]], topn=5).items[0].tolist()
-    assert last.tolist() == recommender.recommend([users[3]], topn=5).items[0].tolist()
+    several = recommender.recommend([users[0], nobody, users[3]], topn=5).items
+    for row, user in ((0, users[0]), (2, users[3])):
+        np.testing.assert_array_equal(several[row], recommender.recommend([user], topn=5).items[0])
 
 
 @pytest.mark.slow
@@ -114,7 +111,7 @@ def test_users_are_the_default_and_vectors_search_the_catalog(exported):
     by_default, by_users = (signatures[name](users=given(users))["items"] for name in ("serving_default", "users"))
     np.testing.assert_array_equal(by_default, by_users)
     catalog = signatures["item_vectors"]()
-    assert [each.decode() if isinstance(each, bytes) else each for each in catalog["items"].numpy().tolist()] == items
+    assert ids(catalog["items"][tf.newaxis])[0].tolist() == items
     vectors = recommender.item_vectors()
     np.testing.assert_array_equal(vectors, catalog["vectors"])
     everyone = recommender.user_vectors()
@@ -169,10 +166,9 @@ def test_history_vectors_have_the_greatest_likelihood(similarity, item_bias):
     best = (scores[[4, 17]].mean(axis=0) - np.log(np.exp(scores).sum(axis=0))).max()
     assert likelihood(found[0]) > best - 1e-4
     np.testing.assert_allclose(found[1], norm * users.mean(axis=0) / np.linalg.norm(users.mean(axis=0)), rtol=1e-4)
-    repeated = model.history_vectors(tf.constant([[17, 4, -1, 4], [-1] * 4])).numpy()
-    np.testing.assert_allclose(repeated[:, :3], found, rtol=1e-5)
-    nothing = model.history_vectors(tf.zeros([1, 0], tf.int32)).numpy()[:, :3]
-    np.testing.assert_allclose(nothing, found[1:], rtol=1e-6)
+    repeated = model.history_vectors(tf.constant([[17, 4, -1, 4], [-1] * 4]))[:, :3]
+    np.testing.assert_allclose(repeated, found, rtol=1e-5)
+    np.testing.assert_allclose(model.history_vectors(tf.zeros([1, 0], tf.int32))[:, :3], found[1:], rtol=1e-6)
 
 
 @pytest.mark.slow
