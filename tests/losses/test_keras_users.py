@@ -24,14 +24,6 @@ def small_model():
     return tf.keras.Sequential([tf.keras.Input([None, FEATURES]), *layers])
 
 
-def two_towers():
-    tf.keras.utils.set_random_seed(1)
-    query, documents = tf.keras.Input([2], name="query"), tf.keras.Input([None, FEATURES], name="documents")
-    tower = tf.keras.layers.Dense(4, "relu", name="query_tower")(query)
-    scores = tf.keras.layers.Dot(axes=(2, 1))([tf.keras.layers.Dense(4, "relu")(documents), tower])
-    return tf.keras.Model([query, documents], scores)
-
-
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 infers the direction of a metric from its name")
 @pytest.mark.parametrize(("name", "better"), [("softsort_ndcg", 1.0), ("arp", 0.0)])
 def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
@@ -43,15 +35,6 @@ def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
     model.fit(features, labels, validation_data=(features, labels), epochs=3, callbacks=[stopping], verbose=0)
     assert stopping.monitor_op(better, 1.0 - better) and not stopping.monitor_op(1.0 - better, better)
     assert stopping.stopped_epoch == 1
-
-
-@pytest.mark.keras_2
-def test_only_keras_2_finds_a_loss_by_its_registered_name():
-    if _keras.IS_KERAS_3:
-        with pytest.raises(ValueError, match="Could not interpret loss identifier"):
-            tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss")
-    else:
-        assert isinstance(tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss"), losses.SmoothINDCGLoss)
 
 
 @pytest.mark.keras_2
@@ -89,27 +72,3 @@ def test_configs_name_reductions_as_keras_3_does():
         expected |= {kinds.AUTO: mean, kinds.SUM_OVER_BATCH_SIZE: mean, kinds.SUM: "sum", kinds.NONE: "none"}
     for given, name in expected.items():
         assert losses.ListNetLoss(reduction=given).get_config()["reduction"] == name
-
-
-@pytest.mark.keras_2
-@pytest.mark.slow
-def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_path):
-    features, labels = data(lists=16)
-    inputs = [np.random.RandomState(2).randn(16, 2).astype(np.float32), features]
-    model = two_towers()
-    model.compile(tf.keras.optimizers.SGD(0.1), losses.ListNetLoss(), metrics=[metrics.NDCGMetric(topn=5)])
-    best, log = tmp_path / "best.keras", tmp_path / "log.csv"
-    callbacks = [
-        tf.keras.callbacks.ModelCheckpoint(str(best), monitor="val_ndcg_5", mode="max", save_best_only=True),
-        tf.keras.callbacks.CSVLogger(str(log)),
-    ]
-    arguments = {"batch_size": 4, "validation_split": 0.25, "callbacks": callbacks, "verbose": 0}
-    history = model.fit(inputs, labels, sample_weight=np.arange(16.0), epochs=3, **arguments).history
-    header = log.read_text().splitlines()[0].split(",")
-    assert {"loss", "ndcg_5", "val_loss", "val_ndcg_5"} < {*header}
-    assert all(np.isfinite(values).all() for values in history.values())
-
-    best_value = tf.keras.models.load_model(best).evaluate(
-        [array[12:] for array in inputs], labels[12:], verbose=0, return_dict=True
-    )["ndcg_5"]
-    np.testing.assert_allclose(best_value, max(history["val_ndcg_5"]), rtol=1e-6)

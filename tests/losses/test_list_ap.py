@@ -27,17 +27,6 @@ def test_value_and_gradient_equal_the_paper(length, num_bins, temperature):
         np.testing.assert_allclose(gradient[0], slopes, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_one_document_per_bin_center_gives_average_precision(seed):
-    labels, _ = a_list(seed, 12)
-    random = np.random.RandomState(seed)
-    bins = random.choice(np.arange(1, 50), 6, replace=False)
-    places = np.concatenate([bins, -bins]) / 50.0  # The mean is 0.
-    scores = random.permutation(np.arctanh(places))
-    value = helpers.each("list_ap", num_bins=101)(labels[None], scores[None])
-    np.testing.assert_allclose(value, [1.0 - references.exact_metric("map", labels, scores)], rtol=1e-9)
-
-
 def test_documents_with_extreme_scores_share_the_outer_bins():
     labels = np.array([[1, 0, 0, 1]])
     near, far = np.array([[40.0, 30.0, -30.0, -40.0]]), np.array([[4e9, 30.0, -30.0, -4e9]])

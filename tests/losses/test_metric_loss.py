@@ -10,24 +10,17 @@ import tensorflow as tf
 from tfr_smooth import losses, measures, metrics, rankings
 
 
-class OneSoftmax(rankings.Ranking):
-    """A minimal ranking: every rank is the same softmax over the documents."""
-
-    def indicators(self, scores, mask, topn=None):
-        weights = tf.nn.softmax(tf.where(mask, scores, -1e9))
-        ranks = min(topn or scores.shape[1], scores.shape[1])
-        return tf.repeat(weights[:, tf.newaxis], ranks, axis=1)
-
-
 @tf.keras.utils.register_keras_serializable(package="tests")
 @dataclasses.dataclass(frozen=True)
 class Tempered(rankings.Ranking):
-    """A custom ranking: a dataclass registered with Keras."""
+    """A custom ranking, whose ranks are the same softmax over the documents: a dataclass registered with Keras."""
 
     temperature: float = 1.0
 
     def indicators(self, scores, mask, topn=None):
-        return OneSoftmax().indicators(scores / self.temperature, mask, topn)
+        weights = tf.nn.softmax(tf.where(mask, scores / self.temperature, -1e9))
+        ranks = min(topn or scores.shape[1], scores.shape[1])
+        return tf.repeat(weights[:, tf.newaxis], ranks, axis=1)
 
     def get_config(self):
         return {"temperature": self.temperature}
@@ -48,7 +41,6 @@ def test_the_config_restores_ranking_and_metric(package):
     for ranking, measure in (
         (rankings.FastSort(2.0, "kl"), err),
         (rankings.SoftRank(0.5), ndcg),
-        (Tempered(3.0), err),
         (Tempered(3.0), ndcg),
     ):
         if package == "losses":
@@ -64,9 +56,7 @@ def test_the_config_restores_ranking_and_metric(package):
 def test_an_unregistered_metric_in_a_config_raises():
     config = losses.MeasureLoss(rankings.SmoothI(), Success()).get_config()
     assert config["measure"]["class_name"] == "Success"
-    with pytest.raises(
-        ValueError, match="`class_name` must be a class of tfr_smooth, or one registered with .*, got 'Success'"
-    ):
+    with pytest.raises(ValueError, match="a class of tfr_smooth, or one registered with .*, got 'Success'"):
         losses.MeasureLoss.from_config(config)
 
 

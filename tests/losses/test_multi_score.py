@@ -167,28 +167,9 @@ def test_config_and_bad_arguments(name):
     assert {**loss.get_config(), **ARGUMENTS[name]} == loss.get_config()
 
 
-def test_dual_learning_is_minimal_at_the_expected_clicks_of_the_position_based_model():
-    """At the true propensities and relevance, the expected gradient is 0 (Ai et al. 2018, Theorem 1)."""
-    propensities, relevance = np.array([1.0, 0.6, 0.3, 0.2]), np.array([[0.2, 0.9, 0.4, 0.6], [0.7, 0.1, 0.5, 0.3]])
-    scores = np.log(np.stack([np.tile(propensities, (2, 1)), relevance], axis=2))
-    # The loss is linear in the clicks, so the loss of their probabilities is the expected loss.
-    eye = np.tile(np.eye(4), (2, 1))
-    each = value_and_gradient(
-        losses.DualLearningLoss(reduction="none", max_weight=100.0), eye, scores.repeat(4, axis=0)
-    )
-    probabilities = (propensities * relevance).reshape(8, 1, 1)
-    expected = (probabilities * each[1]).reshape(2, 4, 4, 2).sum(axis=1)
-    np.testing.assert_allclose(expected, 0.0, atol=1e-12)
-
-
 def test_scores_of_another_shape_are_refused():
-    for name, shape, expected in (
-        ("click_em", (2, 3), "2"),
-        ("click_em", (2, 3, 3), "2"),
-        ("dual_learning", (2, 3, 1), "2"),
-        ("mixture_em", (2, 3), "scores"),
-        ("ordinal", (2, 3, 2), "3"),
-    ):
+    cases = ("click_em", (2, 3), "2"), ("click_em", (2, 3, 3), "2"), ("mixture_em", (2, 3), "scores")
+    for name, shape, expected in (*cases, ("ordinal", (2, 3, 2), "3")):
         message = f"`scores` must have the shape [batch, list, {expected}], got {shape}."
         with pytest.raises(ValueError, match=re.escape(message)):
             get(name)(np.zeros((2, 3), "f"), np.zeros(shape, "f"))

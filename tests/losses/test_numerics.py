@@ -9,12 +9,11 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.helpers import checks, modes, references
+from tests.helpers import modes, references
 from tests.helpers.facts import COMBINATIONS
 from tests.helpers.modes import quick_or_slow
 from tfr_smooth import losses, measures, metrics
 
-WEIGHTS_OF_SKIPPED = (0.0, np.inf, np.nan, 1e38)
 # With the default cutoff, P@K and R@K of short lists do not depend on the order.
 ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith(modes.NEED_A_CUTOFF)}
 
@@ -177,17 +176,3 @@ def test_no_operation_returns_nan_or_infinity(part):
     """In parts, which run in parallel."""
     exact = [*measures.MEASURES, *measures.EXACT_ONLY]
     assert helpers.check_run("tests/losses/finite.py", *[*modes.COVERING, *exact][part::2]) == ""
-
-
-@pytest.mark.parametrize("name", ["softsort_mrr", "list_mle", "mean_squared", "pairwise_logistic"])
-def test_weights_of_skipped_lists_change_nothing(name):
-    labels, scores = modes.batch()
-    counts_all_lists = (name, checks.check_skipped_lists) in checks.EXPECTED_FAILURES
-    labels[3] = -1.0 if counts_all_lists else 0.0
-    step = modes.step(get(name))
-    labels, scores, *weights = map(tf.constant, (labels, scores, *([0.5, 1.0, 2.0, w] for w in WEIGHTS_OF_SKIPPED)))
-    expected = step(labels, scores, weights[0])
-    for function, weight in itertools.product((step, tf.function(step)), weights[1:]):
-        value, gradient = function(labels, scores, weight)
-        np.testing.assert_allclose(value, expected[0], rtol=1e-5)
-        np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-6)

