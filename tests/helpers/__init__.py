@@ -15,15 +15,6 @@ import tensorflow as tf
 from tests.helpers import documents
 from tfr_smooth import _keras, data, losses
 
-UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
-# Mode -> arguments of `tf.function`.
-GRAPH_MODES = {
-    "graph": {},
-    "unknown shapes": UNKNOWN_SHAPES,
-    "xla": {"jit_compile": True},
-    "xla, unknown shapes": {"jit_compile": True, **UNKNOWN_SHAPES},
-}
-
 
 def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
     """Returns labels from 0 to 3, with a relevant document in every list, and normal scores, [batch, length] each."""
@@ -52,7 +43,7 @@ def value_and_gradient(loss, labels, scores, *weights):
 
 
 def in_graph(loss, labels, scores, *weights, **options):
-    """Returns the same from a `tf.function` with these options, such as those in `GRAPH_MODES`."""
+    """Returns the same from a `tf.function` with these options."""
     function = tf.function(lambda *batch: step(loss)(*batch, *weights), **options)
     return tuple(tensor.numpy() for tensor in function(tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)))
 

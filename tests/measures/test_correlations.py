@@ -70,12 +70,6 @@ def test_other_rankings_are_refused():
 
 def test_the_pairwise_soft_zero_one_loss_is_a_smooth_kendall_tau():
     labels, scores = lists(12, ties=False)
-    for temperature, error in ((1e-4, 1e-6), (0.5, None)):
-        loss = losses.PairwiseSoftZeroOneLoss(temperature=temperature, reduction="none")(labels, scores).numpy()
-        pairs = 12 * 11 / 2
-        smooth = 1.0 - 2.0 * 12 * loss / pairs
-        if error is not None:
-            np.testing.assert_allclose(smooth, measures.KendallTau()(labels, scores), atol=error)
-        gaps = (scores[:, :, None] - scores[:, None]) / temperature
-        signs = np.sign(labels[:, :, None] - labels[:, None])
-        np.testing.assert_allclose(smooth, (np.tanh(gaps / 2.0) * signs).sum(axis=(1, 2)) / (2.0 * pairs), rtol=1e-9)
+    loss = losses.PairwiseSoftZeroOneLoss(temperature=1e-4, reduction="none")(labels, scores).numpy()
+    pairs = 12 * 11 / 2
+    np.testing.assert_allclose(1.0 - 2.0 * 12 * loss / pairs, measures.KendallTau()(labels, scores), atol=1e-6)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers
 from tfr_smooth import _padded, losses, metrics
 
 LABELS = [[2.0, 0.0, 1.0], [1.0], [0.0, 1.0]]
@@ -31,14 +30,10 @@ def test_lists_of_length_0_get_one_padded_document():
         np.testing.assert_array_equal(found.validity, np.ones(batch))
 
 
-def test_a_mask_of_another_shape_raises():
+def test_a_mask_of_another_shape_and_mismatched_shapes_in_graphs_of_unknown_shapes_raise():
     with pytest.raises(ValueError, match="`mask` must have the shape of the scores"):
         _padded.clean(tf.zeros([2, 3]), tf.zeros([2, 3]), tf.ones([1, 3], tf.bool))
-
-
-def test_mismatched_shapes_raise_in_graphs_of_unknown_shapes():
-    spec = tf.TensorSpec([None, None])
-    clean = tf.function(_padded.clean, input_signature=[spec, spec])
+    clean = tf.function(_padded.clean, input_signature=[tf.TensorSpec([None, None])] * 2)
     with pytest.raises(tf.errors.InvalidArgumentError):
         clean(tf.zeros([2, 3]), tf.zeros([2, 4]))
 
@@ -70,14 +65,6 @@ def test_ragged_lists_in_a_graph_equal_dense_lists(weighted, dtype):
     expected = metrics.NDCGMetric()
     expected.update_state(dense[0], dense[1], weight)
     np.testing.assert_allclose(metric.result(), expected.result(), rtol=1e-6)
-
-
-def test_row_splits_may_be_int32_or_int64():
-    labels, scores = ragged(LABELS), ragged(SCORES)
-    expected = _padded.to_dense(labels, scores, ragged=True)
-    for of_labels, of_scores in ((tf.int32, tf.int64), (tf.int64, tf.int32)):
-        pair = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
-        helpers.assert_same(_padded.to_dense(*pair, ragged=True), expected)
 
 
 def test_ragged_weights_of_dense_labels_raise():
