@@ -6,8 +6,6 @@ import tensorflow as tf
 
 from tfr_smooth import _compiled
 
-LENGTHS = range(1, 5001)
-
 
 def test_a_program_is_traced_once_per_dtype_for_all_sizes():
     traces = []
@@ -25,22 +23,17 @@ def test_a_program_is_traced_once_per_dtype_for_all_sizes():
     assert traces == [tf.float32, tf.float64]
 
 
-def test_a_program_is_compiled_if_tensorflow_has_xla(monkeypatch):
+def test_a_program_is_compiled_if_tensorflow_has_xla_and_has_no_gradient(monkeypatch):
+    values = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        found = _compiled.program(tf.square)(values)
+    assert tape.gradient(found, values) is None
     calls, function = [], tf.function
     monkeypatch.setattr(tf, "function", lambda *args, **kwargs: calls.append(kwargs) or function(*args, **kwargs))
     for has_xla in (True, False):
         monkeypatch.setattr(_compiled, "has_xla", lambda has_xla=has_xla: has_xla)
         np.testing.assert_array_equal(_compiled.program(lambda values: values + 1.0)(tf.ones([2])), [2.0, 2.0])
     assert [call["jit_compile"] for call in calls] == [True, False]
-
-
-def test_no_gradient_flows_through_a_program():
-    x = tf.constant([1.0, 2.0])
-    square = _compiled.program(tf.square)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = square(x)
-    assert tape.gradient(y, x) is None
 
 
 @pytest.mark.parametrize(("of", "in_graph"), [("x", False), ("upstream", False), ("x", True)])
@@ -81,18 +74,15 @@ def test_over_lists_splits_the_batch_into_one_part_per_core(cores, batch, monkey
     np.testing.assert_array_equal(rows, np.full([batch, 1], batch // min(cores, batch)))
 
 
-def test_padded_lengths_are_few_and_less_than_1_5_times_the_length():
-    padded = [_compiled.padded_length(length) for length in LENGTHS]
-    assert all(length <= more < max(1.5 * length, length + 8) for length, more in zip(LENGTHS, padded, strict=True))
+def test_padded_lengths_are_few_and_less_than_1_5_times_the_length_and_batches_are_powers_of_two():
+    padded = {length: _compiled.padded_length(length) for length in range(1, 5001)}
+    assert all(length <= more < max(1.5 * length, length + 8) for length, more in padded.items())
+    padded = [*padded.values()]
     assert padded == sorted(padded)
     assert all(_compiled.padded_length(more) == more for more in padded)
     assert len({more for more in padded if more <= 1024}) == 16
     assert _compiled.padded_length(0) == 8
-
-
-def test_padded_batches_are_powers_of_two():
     assert [_compiled.padded_batch(size) for size in (0, 1, 2, 3, 5, 64, 65)] == [1, 1, 2, 4, 8, 64, 128]
-    assert len({_compiled.padded_batch(size) for size in range(1, 1025)}) == 11
 
 
 @pytest.mark.parametrize("padded", [_compiled.padded_length, _compiled.padded_batch])

@@ -10,13 +10,6 @@ from tfr_smooth import measures
 from tfr_smooth.rankings.neuralsort import NeuralSort
 
 
-def test_indicators_of_three_documents_equal_hand_computed_values():
-    """Scores 2, 1, 0 at tau 1. A 1 = (3, 2, 3): rows softmax(1, 0, -3), softmax(-3, -2, -3), softmax(-7, -4, -3)."""
-    found = evaluate.value(NeuralSort().indicators, np.array([2.0, 1.0, 0.0]))
-    expected = [references.softmax(np.array(row)) for row in ([1.0, 0, -3], [-3.0, -2, -3], [-7.0, -4, -3])]
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
-
-
 def test_gradient_at_ties_uses_derivative_0_of_the_absolute_value():
     """Hand-derived: the derivative of the softmax times that of its inputs, where |s_i - s_j| is constant at ties."""
     scores, weights = np.array([1.0, 0.0, 1.0, -2.0, 1.0]), np.random.RandomState(0).randn(5, 5)

