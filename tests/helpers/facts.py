@@ -12,7 +12,9 @@ COMBINATIONS = _lookup.COMBINATIONS
 # The losses of one score per document that are not a measure of a ranking.
 BASELINES = [name for name in losses.NAMES if name not in COMBINATIONS]
 
-_POWERS, _STRENGTHS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0, 10.0)
+_POWERS, _STRENGTHS, _DISTRIBUTIONS = (0.1, 1.0, 10.0, 100.0), (0.01, 0.1, 1.0, 10.0), ("binomial", "normal")
+_OF_NETWORKS = {"sorting_network": ("bitonic", "odd_even"), "distribution": ("cauchy", "logistic")}
+_SHARP = {"sharp": {"temperature": 1e-3}, "sharp_error": 0.0}
 _BY_INDICATORS = tuple(name for name, measure in measures.MEASURES.items() if measure.ranking_class is rankings.Ranking)
 
 
@@ -51,24 +53,14 @@ RELAXATIONS: dict[str, Relaxation] = {
     ),
     "soft": Relaxation(
         sharp={"sigma": 1e-3},
-        searched={
-            "sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
-            "distribution": ("binomial", "normal"),
-            "sinkhorn_steps": (0, 10),
-        },
+        searched={"sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "distribution": _DISTRIBUTIONS, "sinkhorn_steps": (0, 10)},
         not_monotone=("map", "mrr"),
     ),
     "neuralsort": Relaxation(
-        sharp={"temperature": 1e-3},
-        searched={"temperature": _POWERS, "sinkhorn_steps": (0, 50)},
-        sharp_error=0.0,
-        not_monotone=_BY_INDICATORS,
+        **_SHARP, searched={"temperature": _POWERS, "sinkhorn_steps": (0, 50)}, not_monotone=_BY_INDICATORS
     ),
     "softsort": Relaxation(
-        sharp={"temperature": 1e-3},
-        searched={"temperature": _POWERS, "power": (1.0, 2.0)},
-        sharp_error=0.0,
-        not_monotone=_BY_INDICATORS,
+        **_SHARP, searched={"temperature": _POWERS, "power": (1.0, 2.0)}, not_monotone=_BY_INDICATORS
     ),
     "fastsort": Relaxation(
         sharp={"regularization_strength": 1e-3, "beta": 1e3},
@@ -81,11 +73,7 @@ RELAXATIONS: dict[str, Relaxation] = {
     "lapsum": Relaxation(sharp={"alpha": 1e-3, "beta": 1e3}, searched={"alpha": (0.1, 1.0)}, sharp_error=0.0),
     "sortingnetwork": Relaxation(
         sharp={"steepness": 1e7},
-        searched={
-            "steepness": (1.0, 10.0, 100.0),
-            "sorting_network": ("bitonic", "odd_even"),
-            "distribution": ("cauchy", "logistic"),
-        },
+        searched={"steepness": (1.0, 10.0, 100.0), **_OF_NETWORKS},
         not_monotone=tuple(name for name in _BY_INDICATORS if name != "err"),
     ),
 }

@@ -101,9 +101,8 @@ def test_the_config_has_the_loss_and_the_stage():
 @pytest.mark.parametrize(("softmax_epochs", "verbose", "lines"), [(1, True, 1), (1, False, 0), (3, True, 0)])
 def test_a_line_tells_where_the_values_of_the_loss_change(softmax_epochs, verbose, lines, capsys):
     features, labels, queries = np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 2, np.arange(12) // 4
-    ranker = tfr_smooth.Ranker(
-        hidden=[4], members=1, epochs=3, softmax_epochs=softmax_epochs, trees=False, verbose=verbose
-    )
+    options = {"hidden": [4], "members": 1, "epochs": 3, "trees": False, "verbose": verbose}
+    ranker = tfr_smooth.Ranker(softmax_epochs=softmax_epochs, **options)
     ranker.fit(features, labels, qid=queries)
     line = "From this epoch on, the loss is smoothi_ndcg_loss; before, it was softmax\n"
     printed = capsys.readouterr().out
