@@ -40,14 +40,15 @@ def test_lists_are_padded_to_the_longest_of_the_batch_in_their_order_unless_shuf
     assert flat(LISTS.batches(3, num_epochs=2)) == list(range(20)) * 2
 
 
-@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("seed", [None, 2**32 - 1])
 def test_each_epoch_contains_every_query_once_in_a_new_order(seed):
     batches = order(LISTS.batches(3, shuffle=True, seed=seed, num_epochs=3))
     assert [len(batch) for batch in batches] == [3, 3, 3, 3, 3, 3, 2] * 3
     queries = list(itertools.chain(*batches))
     epochs = [queries[i : i + 20] for i in (0, 20, 40)]
     assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in [*epochs, list(range(20))]}) == 4
+    others = [list(range(20)), flat(LISTS.batches(3, shuffle=True, seed=1))]
+    assert len({tuple(epoch) for epoch in [*epochs, *others]}) == 5
 
 
 @pytest.mark.parametrize("group_by_length", [False, True])
@@ -62,11 +63,6 @@ def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(group_by_length
         assert order(endless.take(14)) == whole[7:]
     finally:
         tf.random.set_seed(None)
-
-
-def test_the_order_depends_on_both_seed_and_epoch():
-    epochs = [order(LISTS.batches(20, shuffle=True, seed=seed, num_epochs=2)) for seed in (0, 2**31 - 3, 2**32 - 1)]
-    assert len({tuple(epoch) for of_seed in epochs for epoch in of_seed}) == 6
 
 
 def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one():
@@ -124,11 +120,6 @@ def test_batches_grouped_by_length_come_in_a_random_order_that_the_seed_reproduc
     assert order(dataset) == batches
     # The lengths neither rise nor fall over the epoch.
     assert abs(np.corrcoef([LENGTHS[batch].mean() for batch in first], np.arange(32))[0, 1]) < 0.6
-    # Most pairs of queries in a batch change between epochs.
-    pairs, others = (
-        {pair for batch in epoch for pair in itertools.combinations(sorted(batch), 2)} for epoch in (first, second)
-    )
-    assert len(pairs & others) < 0.5 * len(pairs)
 
 
 def test_queries_are_sorted_within_pools_of_50_batches():

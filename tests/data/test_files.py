@@ -4,7 +4,6 @@ import decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -16,10 +15,7 @@ LARGE = [2**60 + number for number in range(4)]
 IDS = {
     "decimals": [decimal.Decimal(number) for number in LARGE],
     "decimals with zeros": [decimal.Decimal(f"{number}.00") for number in LARGE],
-    "decimals of 60 digits": [decimal.Decimal(10**60 + number) for number in LARGE],
-    "unsigned": np.array([2**64 - 1 - number for number in range(4)], np.uint64),
     "integers of 64 bits and more": [2**64 - 1, 2**64, 7, 8],
-    "integers, some unsigned": [2**64 - 1, 2**64 - 2, 7, 8],
     "text": [f"0{number}" for number in LARGE],
 }
 
@@ -29,7 +25,7 @@ def a_frame(ids):
 
 
 def written(frame, path):
-    {"parquet": frame.to_parquet, "feather": frame.to_feather, "csv": frame.to_csv}[path.suffix[1:]](path)
+    getattr(frame, f"to_{path.suffix[1:]}")(path)
     return read_files(path, cache_dir=path.parent / "cache", **ROLES)
 
 
@@ -54,11 +50,6 @@ def test_query_ids_keep_all_their_digits(kind, tmp_path):
         assert list(map(str, lists.query_ids.to_pylist())) == expected
         ((inputs, _),) = lists.batches(4, ids=True)
         assert inputs["query_id"].numpy().tolist() == [number.encode() for number in expected]
-
-
-def test_decimals_of_polars_keep_all_their_digits():
-    frame = pl.DataFrame({"q": IDS["decimals"], "label": [0, 1, 2, 3], "x": [1.0] * 4})
-    assert from_table(frame, **ROLES).query_ids.to_pylist() == list(map(str, LARGE))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
@@ -100,13 +91,10 @@ NAN = np.nan
 CSV_COLUMNS = {
     "integers": (["1", " 2", "", "NA"], [1, 2, NAN, NAN]),
     "floats": (["1", "2.5", "1e3", "nan"], [1, 2.5, 1000, NAN]),
-    "large floats": (["1", "2.5", "100000000000000000000", ""], [1, 2.5, np.float32(1e20), NAN]),
     "booleans": (["true", "false", "", "true"], [1, 0, NAN, 1]),
     "leading zeros": (["01234", "1234", "", "00"], [b"01234", b"1234", b"", b"00"]),
-    "zeros": (["0", "0.5", "-0.25", "0"], [0, 0.5, -0.25, 0]),
     "20 digits": ([f"1000000000000000000{n}" for n in range(4)], [b"1000000000000000000%d" % n for n in range(4)]),
     "digits, then text": (["7", "8", "9", "A77"], [b"7", b"8", b"9", b"A77"]),
-    "nothing, then text": (["", "", "", "u"], [b"", b"", b"", b"u"]),
     "nothing, then numbers": (["", "NA", "", "7"], [NAN, NAN, NAN, 7]),
     "integers, then floats": (["1", "2", "3", "4.5"], [1, 2, 3, 4.5]),
     "dates, then times": (["1970-01-02", "1970-01-01", "", "1970-01-01 00:00:01"], [86400, 0, -(2**63), 1]),
@@ -149,10 +137,7 @@ def test_texts_of_csv_files_may_have_several_lines(tmp_path):
 
 
 def test_csv_and_tsv_files_may_be_compressed(tmp_path):
-    for name, codec, separator in (
-        *(("a.csv", None, ","), ("a.tsv", None, "\t"), ("a.csv.gz", "gzip", ",")),
-        *(("a.tsv.gz", "gzip", "\t"), ("a.csv.bz2", "bz2", ","), ("a.tsv.lz4", "lz4", "\t")),
-    ):
+    for name, codec, separator in (("a.tsv", None, "\t"), ("a.csv.gz", "gzip", ","), ("a.tsv.lz4", "lz4", "\t")):
         with pa.output_stream(str(tmp_path / name), compression=codec) as file:
             file.write("q,label,x\n1,0,2\n1,1,3\n".replace(",", separator).encode())
         lists = read_files(tmp_path / name, cache_dir=tmp_path / "cache", **ROLES)
@@ -173,7 +158,10 @@ JSON_COLUMNS = {
     "integers, then floats": (["1", "2", "null", "4.5"], [1, 2, np.nan, 4.5]),
     "nothing, then text": (["null", "null", '"a"', '""'], [b"", b"", b"a", b""]),
     "dates, then text": (['"1970-01-02"', '"1970-01-01"', '"x"', "null"], [b"1970-01-02", b"1970-01-01", b"x", b""]),
-    "dates": (['"2020-01-02"', '"2020-01-02 00:00:00"'] * 2, [b"2020-01-02", b"2020-01-02 00:00:00"] * 2),
+    "integers of 64 bits and more": (
+        [f"{2**63 + row}" for row in range(-2, 2)],
+        [b"%d" % (2**63 + row) for row in range(-2, 2)],
+    ),
     "booleans": (["true", "false", "null", "true"], [1, 0, np.nan, 1]),
     "vectors": (["[1, 2]", "[3, 4]", "[5, 6.5]", "[7, 8]"], [[1, 2], [3, 4], [5, 6.5], [7, 8]]),
     "sets": (["[]", '["a"]', '["b", "c"]', "[]"], [[b"", b""], [b"a", b""], [b"b", b"c"], [b"", b""]]),
@@ -194,17 +182,6 @@ def test_json_lines_have_the_type_that_holds_all_values(kind, tmp_path, monkeypa
     assert files.read_table(tmp_path / "*.jsonl")["q"].to_pylist() == ["a.jsonl"] * 2 + ["b.jsonl"] * 2
 
 
-@pytest.mark.parametrize("least", [2**63 - 1, 10**20])
-def test_integers_beyond_64_bits_of_json_lines_stay_apart(least, tmp_path, monkeypatch):
-    rows = [f'{{"q": {least + row // 2}, "label": {row % 2}, "x": {row / 2}}}' for row in range(6)]
-    (tmp_path / "a.jsonl").write_text("\n".join(rows))
-    for block in BLOCKS:
-        monkeypatch.setattr(file_formats, "_BLOCK_BYTES", block)
-        lists = read_files(tmp_path / "a.jsonl", cache_dir=tmp_path / f"{block}", **ROLES)
-        assert [str(query) for query in lists.query_ids.to_pylist()] == [str(least + list_) for list_ in range(3)]
-        assert lists.values("x").tolist() == [row / 2 for row in range(6)]
-
-
 @pytest.mark.parametrize("ending", ["json", "jsonl.gz", "csv", "parquet"])
 def test_a_table_has_all_columns_of_a_file_as_they_are(ending, tmp_path):
     frame = pd.DataFrame({"user": [7, 8, 7], "time": [1.5e9 + 1, 1.5e9 + 2, 1.5e9 + 3], "name": ["a", None, "c"]})
@@ -217,12 +194,10 @@ def test_a_table_has_all_columns_of_a_file_as_they_are(ending, tmp_path):
 
 
 ROW = '{"q": 1, "label": 0, "x": 1}'
-TEXT, BELOW = ROW.replace("0", '"no"'), ROW.replace("0", "-1")
+TEXT = ROW.replace("0", '"no"')
 BAD_FILES = {
     "jsonl: cut off": (f'{ROW}\n\n{{"q": 1,\n', r":3: JSON parse error: "),
-    "jsonl: no object": ("[1]\n", r":1: JSON parse error: "),
     "jsonl: another type": (f"{ROW}\n\n{TEXT}\n", r":3: .*(changed from number to|type).* string"),
-    "jsonl: bad label": (f"{ROW}\n{BELOW}\n", r": column 'label' must be .* >= 0, got -1 in row 1"),
     "csv: too many fields": ("q,label,x\n1,0,2\n1,1,2,5\n", r":3: Expected 3 columns, got 4"),
     "csv: text as a label": ("q,label,x\n1,yes,2\n", r": column 'label' must be numbers or booleans, got text "),
 }

@@ -21,11 +21,10 @@ def test_each_click_becomes_a_list():
     assert labels.numpy().tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, -1]]
     assert found_weights.numpy().tolist() == [1.0, 3.0, 7.0]
     assert found["query_id"].numpy().tolist() == [b"a", b"a", b"c"]
-    np.testing.assert_array_equal(found["features"], inputs["features"].numpy()[[0, 0, 2]])
-    np.testing.assert_array_equal(found["mask"], inputs["mask"].numpy()[[0, 0, 2]])
-    without_weights = data.one_list_per_click(inputs, clicks)
-    assert len(without_weights) == 2
-    np.testing.assert_array_equal(without_weights[1], labels)
+    for name in ("features", "mask"):
+        np.testing.assert_array_equal(found[name], inputs[name].numpy()[[0, 0, 2]])
+    _, without_weights = data.one_list_per_click(inputs, clicks)
+    np.testing.assert_array_equal(without_weights, labels)
 
 
 def test_batches_without_clicks_become_empty_and_have_loss_0():
@@ -74,9 +73,8 @@ def test_expected_loss_and_gradient_are_those_of_the_weighted_sum():
     (_, both) = next(iter(many()))
     loss = losses.SoftmaxLoss(reduction="none")
     value, gradient = value_and_gradient(loss, labels, np.tile(scores, [len(labels), 1]))
-    expected = value_and_gradient(
-        losses.MultiObjectiveLoss("softmax", weights=weights, reduction="none"), both[:1], scores
-    )
+    of_both = losses.MultiObjectiveLoss("softmax", weights=weights, reduction="none")
+    expected = value_and_gradient(of_both, both[:1], scores)
     # Five standard errors of the mean.
     for found, wanted in ((value, expected[0][0]), (gradient, expected[1][0])):
         error = found.std(axis=0) / np.sqrt(len(found))
@@ -112,7 +110,6 @@ def test_bad_arguments_are_named():
         ([1.0], {}, r"`dataset` must have labels \[batch, list, 1\]"),
         ([1.0, -1.0], {}, "`weights` must be .* >= 0, got -1.0"),
         ([1.0, 1.0], {"seed": -1}, "`seed` must be an integer >= 0, got -1"),
-        ([1, 1], {"first_batch": -1}, "`first_batch` must be an integer >= 0"),
     ):
         with pytest.raises(ValueError, match=message):
             data.draw_labels(many(2), weights, **{"seed": 0, **options})

@@ -76,10 +76,8 @@ def test_missing_values_are_replaced(tmp_path):
 
 
 def test_comments_may_be_latin_1(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(
-        "# caf\u00e9\n1 qid:a 1:1 #docid = caf\u00e9\n".encode("latin-1") + "0 qid:a 1:2 #docid = \u00e9\n".encode()
-    )
+    path, latin = tmp_path / "a.txt", "# caf\u00e9\n1 qid:a 1:1 #docid = caf\u00e9\n".encode("latin-1")
+    path.write_bytes(latin + "0 qid:a 1:2 #docid = \u00e9\n".encode())
     lists = read_letor(path, cache_dir=tmp_path)
     assert [text.decode() for text in lists.values("document_id")] == ["caf\u00e9", "\u00e9"]
 
@@ -101,17 +99,12 @@ def test_labels_may_be_fractions(tmp_path):
     assert (summary.highest_label, summary.whole_labels) == (2, False)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options_are_refused():
+    for options, message in (
         ({"query_ids": "text"}, "`query_ids` must be one of 'qid', 'comment', got 'text'."),
         ({"first_index": 2}, "`first_index` must be 0 or 1, got 2."),
-        ({"first_index": True}, "`first_index` must be 0 or 1, got True."),
         ({"labeled": 0}, "`labeled` must be True or False, got 0."),
-        ({"missing": "NULL"}, "`missing` must be an instance of collections.abc.Mapping or None, got 'NULL'."),
-        ({"missing": {"NULL": "min"}}, "`missing['NULL']` must be a number in [-3.40282e+38, 3.40282e+38], got 'min'."),
+        ({"missing": {"NULL": "a"}}, "`missing['NULL']` must be a number in [-3.40282e+38, 3.40282e+38], got 'a'."),
         ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace or '#', got 'N A'."),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    assert_refused(message, LetorFormat, **options)
+    ):
+        assert_refused(message, LetorFormat, **options)

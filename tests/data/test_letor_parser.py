@@ -41,34 +41,23 @@ def replaced(token):
 BAD_LINES = [
     # label
     ("qid:9 1:1", "label 'qid:9'" + NO_NUMBER + UNLABELED),
-    *((f"{label} qid:9 1:1", f"label '{label}'{NO_NUMBER}") for label in ("NULL", "nan", "inf", "1e39", "1_0")),
+    *((f"{label} qid:9 1:1", f"label '{label}'{NO_NUMBER}") for label in ("NULL", "inf", "1e39", "1_0")),
     ("-0.5 qid:9 1:1", "label '-0.5' is negative, which marks padding" + UNLABELED),
     # query id
-    ("1", NO_ID + "the end of the line"),
     ("1 1:0.5", NO_ID + "'1:0.5'"),
-    ("1 qid: 1:0.5", NO_ID + "'qid:'"),
     ("1 # qid:9 1:1", NO_ID + "'#'" + BY_COMMENT),
     # index
     ("1 qid:9 0:1", "feature index '0'" + NO_INDEX + FROM_0),
     ("1 qid:9 1:1 x:1", "feature index 'x'" + NO_INDEX),
-    *((f"1 qid:9 {index}:1", f"feature index '{index}'{NO_INDEX}")
-      for index in ("-1", "1.5", "1_0", "", "2147483648", "\u0661")),
+    *((f"1 qid:9 {index}:1", f"feature index '{index}'{NO_INDEX}") for index in ("-1", "1_0", "2147483648", "\u0661")),
     ("1 qid:9 1:1 2:1 1:1", "duplicate feature index 1"),
-    ("1 qid:9 1:1 2:1 2:1 4:1", "duplicate feature index 2"),
-    ("1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 exceeds num_features=4"),
     ("1 qid:9 7:1 2:1", "feature index 7 exceeds num_features=4"),
     # value
-    *((f"1 qid:9 1:0 2:{value} 3:1", f"value of feature 2: '{value}'{NO_NUMBER}{replaced(value)}")
-      for value in ("NULL", "nan", "-inf", "")),
-    *((f"1 qid:9 1:0 2:{value}", f"value of feature 2: '{value}'{NO_NUMBER}")
-      for value in ("1e39", "-1e999", "1_0", "1:2")),
-    ("1 qid:9 4:1_0", "value of feature 4: '1_0'" + NO_NUMBER),
-    ("1 qid:9 1: 0.5", "value of feature 1: ''" + NO_NUMBER + replaced("")),
-    ("1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
+    *((f"1 qid:9 1:{x}", f"value of feature 1: '{x}'{NO_NUMBER}{replaced(x)}") for x in ("NULL", "nan", "-inf", "")),
+    *((f"1 qid:9 1:0 2:{value}", f"value of feature 2: '{value}'{NO_NUMBER}") for value in ("1e39", "1_0", "1:2")),
     # As many colons as features, but not one in each.
     ("1 qid:9 1:0:2 0.5", "value of feature 1: '0:2'" + NO_NUMBER),
     ("1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
-    ("1 qid:9 1:\u0661", "value of feature 1: '\u0661'" + NO_NUMBER + replaced("\u0661")),
     ("1 qid:9 1:" + "x" * 99, f"value of feature 1: '{'x' * 57}...'{NO_NUMBER}"),
     # text
     (b"1 qid:9\xff 1:1", "query id b'9\\xff' is not UTF-8 text"),
@@ -84,20 +73,17 @@ def test_bad_lines_are_refused_with_path_and_line(tmp_path):
             assert_refused(f"{path}:4: {message}", read, path, num_features=4)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 qid:9 1:1 2:NULL\nNULL qid:9 1:1\n", ":41: value of feature 2: 'NULL'"),
-        ("1 qid:9 1:1 2:1\nNULL qid:9 1:1\n", ":42: label 'NULL'"),
-        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 exceeds num_features=2"),
-    ],
-)
-def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, text, message):
-    path = tmp_path / "a.txt"
-    path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
-    for size in (1, 300, 1 << 18):
-        monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
-        with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("size", [1, 300, 1 << 18])
+def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
+    path, good = tmp_path / "a.txt", "".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40))
+    for text, message in (
+        ("1 qid:9 1:1 2:NULL\nNULL qid:9 1:1\n", "41: value of feature 2: 'NULL'"),
+        ("1 qid:9 1:1 2:1\nNULL qid:9 1:1\n", "42: label 'NULL'"),
+        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", "41: feature index 3 exceeds num_features=2"),
+    ):
+        path.write_text(good + text)
+        with pytest.raises(ValueError, match=f":{message}"):
             read(path, 2)
 
 
@@ -105,12 +91,9 @@ def test_valid_lines_have_these_features(tmp_path):
     path = tmp_path / "good.txt"
     for line, values in [
         (b"0 qid:1 1:1 2:2 3:3", [1, 2, 3, 0]),
-        (b"0 qid:1 1:1 2:2 3:3 4:4", [1, 2, 3, 4]),
         (b"0 qid:1 4:4 2:2", [0, 2, 0, 4]),
-        (b"0 qid:1 2:2 1:1", [1, 2, 0, 0]),
         (b"0 qid:1 01:1 2:2", [1, 2, 0, 0]),
         (b"0 qid:1", [0, 0, 0, 0]),
-        (b"0 qid:1 # 1:1", [0, 0, 0, 0]),
         (b"0 qid:1 1:1# 2:2", [1, 0, 0, 0]),
         (b"\t0\tqid:1  1:-1.5e3\t 2:.5 3:+2. \r\n", [-1500, 0.5, 2, 0]),
         (b"0 qid:1 1:3.4028234663852886e38 2:-3e38", [3.4028235e38, -3e38, 0, 0]),
@@ -127,8 +110,6 @@ def test_doc_ids_come_from_comments():
     for line, doc_id in [
         (b"0 qid:1 1:1 #docid = GX008-86-4444840 inc = 1 prob = 0.08", b"GX008-86-4444840"),
         (b"0 qid:1 1:1 # docid=a#b\r\n", b"a#b"),
-        (b"0 qid:1 #docid = x", b"x"),
-        (b"0 qid:1 1:1#docid = x", b"x"),
         ("0 qid:1 1:1 #docid = \u00e9".encode(), "\u00e9".encode()),
         (b"0 qid:1 1:1 #docid =", b""),
         (b"0 qid:1 1:1 # other docid = x", b""),
@@ -144,9 +125,7 @@ def test_query_ids_may_be_any_text_without_whitespace_and_blank_lines_and_commen
         assert parse_head(line, 1, PLAIN) is None
 
 
-@pytest.mark.parametrize(
-    ("size", "form"), [(1, "{:.4f}"), (1, "{!r}"), (200, "{:g}"), (200, "{:.9e}"), (1 << 18, "{!r}")]
-)
+@pytest.mark.parametrize(("size", "form"), [(1, "{:.4f}"), (200, "{:.9e}"), (1 << 18, "{!r}")])
 def test_documents_of_blocks_of_any_size_have_the_written_values(tmp_path, monkeypatch, form, size):
     monkeypatch.setattr(letor, "_BLOCK_BYTES", size)
     random = np.random.default_rng(0)
@@ -188,20 +167,16 @@ def test_features_are_read_unless_a_problem_is_named():
     assert 500 < accepted < 1_900
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "line"),
-    [
-        ("0 qid:1 1:1", "0 qid:1 1:1", 1),
+def test_a_query_in_two_places_is_refused(tmp_path):
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for first, second, line in (
         ("0 qid:1 1:1\n0 qid:2 1:1", "0 qid:1 1:1", 1),
         ("0 qid:9 1:1", "0 qid:1 1:1\n0 qid:2 1:1\n0 qid:1 1:1", 3),
-    ],
-)
-def test_a_query_in_two_places_is_refused(tmp_path, first, second, line):
-    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    for path, text in zip(paths, (first, second), strict=True):
-        path.write_text(text)
-    message = f"{paths[1]}:{line}: duplicate query '1': its lines must be contiguous in one file"
-    assert_refused(message, list, read_blocks(list(map(str, paths)), PLAIN))
+    ):
+        paths[0].write_text(first)
+        paths[1].write_text(second)
+        message = f"{paths[1]}:{line}: duplicate query '1': its lines must be contiguous in one file"
+        assert_refused(message, list, read_blocks(list(map(str, paths)), PLAIN))
 
 
 def test_files_without_a_document_are_refused(tmp_path):

@@ -10,6 +10,7 @@ import pyarrow.dataset
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.data.readers import as_numpy, assert_refused, assert_same_batches
 from tfr_smooth.data import column_values, from_arrays, from_table, read_files, read_letor, read_records, write_records
 from tfr_smooth.data.reading import conversion, files
@@ -39,10 +40,8 @@ def from_folder(folder):
 
 
 def from_letor(folder):
-    lines = []
-    for row in SORTED:
-        values = " ".join(f"{i}:{value!r}" for i, value in enumerate(FEATURES[row].tolist(), 1))
-        lines.append(f"{LABELS[row]} qid:{QUERIES[row]} {values} #docid = {NAMES[row]}\n")
+    values = [" ".join(f"{i}:{value!r}" for i, value in enumerate(row, 1)) for row in FEATURES.tolist()]
+    lines = (f"{LABELS[row]} qid:{QUERIES[row]} {values[row]} #docid = {NAMES[row]}\n" for row in SORTED)
     (folder / "a.txt").write_text("".join(lines))
     return read_letor(folder / "a.txt", cache_dir=folder / "cache")
 
@@ -68,15 +67,13 @@ def with_others(folder):
 SOURCES = {
     "arrays": lambda folder: from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES),
     "objects": lambda folder: from_arrays(
-        FEATURES.astype(object), LABELS.astype(object), QUERIES.astype(object), document_ids=NAMES
+        *(each.astype(object) for each in (FEATURES, LABELS, QUERIES)), document_ids=NAMES
     ),
-    "pandas, another index": lambda folder: from_table(FRAME.set_index(np.arange(9) * 7), **ROLES),
-    "pandas, categories": lambda folder: from_table(FRAME.astype({"qid": "category"}), **ROLES),
+    "pandas": lambda folder: from_table(FRAME.set_index(np.arange(9) * 7).astype({"qid": "category"}), **ROLES),
     "Polars": lambda folder: from_table(pl.from_pandas(FRAME), **ROLES),
     "PyArrow, chunks": lambda folder: from_table(chunked(pa.Table.from_pandas(FRAME)), **ROLES),
     "dict": lambda folder: from_table(dict(FRAME), **ROLES),
     "Parquet": lambda folder: from_file(folder / "a.parquet"),
-    "Parquet, sorted": lambda folder: from_file(folder / "a.parquet", FRAME.iloc[SORTED]),
     "Parquet, in a folder": from_folder,
     "Feather": lambda folder: from_file(folder / "a.feather"),
     "CSV": lambda folder: from_file(folder / "a.csv"),
@@ -119,29 +116,17 @@ def test_saved_batches_are_the_same_without_python(expected, tmp_path):
     assert b"PyFunc" not in saved._as_serialized_graph(allow_stateful=True).numpy()
 
 
-def by_row(lists, **options):
-    """All arrays of the batches, by query id and place."""
-    found = {}
-    for inputs, labels, *weights in as_numpy(lists.batches(2, ids=True, **options)):
-        for row, query in enumerate(inputs["query_id"]):
-            for place in np.flatnonzero(inputs["mask"][row]):
-                values = {name: array[row, place] for name, array in inputs.items() if array.ndim > 1}
-                values |= {"label": labels[row, place], "weights": [each[row, place] for each in weights]}
-                found[query, place] = values
-    return found
-
-
 def test_weights_and_positions_stay_with_their_documents():
-    options = {"weights": np.arange(9.0), "positions": np.arange(1, 10)}
-    lists = from_arrays(FEATURES, LABELS, QUERIES, **options)
-    for values in by_row(lists, shuffle=True).values():
-        row = int(values["doc_id"])
-        assert values["weights"] == [row] and values["position"] == row + 1 and values["label"] == LABELS[row]
-        np.testing.assert_array_equal(values["features"], FEATURES[row])
-    inputs, _, weights = as_numpy(lists.batches(5))[0]
-    assert inputs["position"].dtype == np.int32
-    for array in (inputs["position"], weights, inputs["features"]):
-        assert not array[~inputs["mask"]].any()
+    lists, found = from_arrays(FEATURES, LABELS, QUERIES, weights=np.arange(9.0), positions=np.arange(1, 10)), []
+    for inputs, labels, weights in as_numpy(lists.batches(2, ids=True, shuffle=True)):
+        mask, features, positions = inputs["mask"], inputs["features"], inputs["position"]
+        rows = inputs["doc_id"][mask].astype(int)
+        assert positions.dtype == np.int32 and weights[mask].tolist() == rows.tolist()
+        assert (positions[mask] == rows + 1).all() and (labels[mask] == LABELS[rows]).all()
+        np.testing.assert_array_equal(features[mask], FEATURES[rows])
+        assert not any(array[~mask].any() for array in (positions, weights, features))
+        found += rows.tolist()
+    assert sorted(found) == list(range(9))
 
 
 def test_padding_has_label_minus_1_also_without_labels():
@@ -150,9 +135,8 @@ def test_padding_has_label_minus_1_also_without_labels():
 
 
 def test_clicks_with_propensities_become_one_list_each():
-    clicks, propensities = [1, 0, 1, 0, 0, 0, 1, 0, 0], np.arange(1, 10) / 10
-    weights = np.full(9, 2.0)
-    lists = from_arrays(FEATURES, clicks, QUERIES, propensities=propensities, weights=weights)
+    clicks, options = [1, 0, 1, 0, 0, 0, 1, 0, 0], {"propensities": np.arange(1, 10) / 10, "weights": np.full(9, 2.0)}
+    lists = from_arrays(FEATURES, clicks, QUERIES, **options)
     ((inputs, labels, found),) = as_numpy(lists.batches(9))
     np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), [1, 1, 1])
     np.testing.assert_allclose(found, [2 / 0.1, 2 / 0.3, 2 / 0.7], rtol=1e-6)
@@ -180,7 +164,6 @@ COLUMNS = {
     "set": ([["u"], [], ["v", "w"]], [[[b"u", b""], [b"v", b"w"]], [[b"", b""], [b"", b""]]]),
     "numbers": ([[1.0], [], [2.0, 3.0]], [[[1, np.nan], [2, 3]], [[np.nan, np.nan], [0, 0]]]),
     "category": (pd.Categorical(["u", "v", "u"]), [[b"u", b"u"], [b"v", b""]]),
-    "numeric category": (pd.Categorical([7, 8, 7]), [[b"7", b"7"], [b"8", b""]]),
 }
 
 
@@ -213,14 +196,11 @@ ONE_TEXT = [
 @pytest.mark.parametrize("case", range(len(ONE_TEXT)))
 def test_the_text_of_a_category_or_an_id_depends_on_neither_its_type_nor_its_unit(case):
     expected, columns = ONE_TEXT[case]
-    for values in columns:
-        series = pd.Series(values)
-        frame = pd.DataFrame({"q": 1, "category": series.astype("category")})
-        roles = {"query": "q", "label": None}
+    for values in map(pd.Series, columns):
+        frame = pd.DataFrame({"q": 1, "category": values.astype("category")})
         if case >= 4:  # numbers
-            frame["id"] = series
-            roles["document_id"] = "id"
-        lists = from_table(frame, **roles)
+            frame["id"] = values
+        lists = from_table(frame, query="q", label=None, document_id="id" if case >= 4 else None)
         for name in frame.columns[1:]:
             assert lists.values(name).tolist() == [text.encode() for text in expected]
 
@@ -283,10 +263,6 @@ def test_samples_keep_the_relevant_documents_and_some_others_in_order():
     chosen = np.bincount(np.concatenate(kept), minlength=600)[lists.take([0]).rows]
     others = chosen[labels[lists.take([0]).rows] == 0]
     assert abs(others - 3000 / len(others)).max() < 5 * np.sqrt(3000 / len(others))
-    with pytest.raises(ValueError, match="`negatives` must be an integer >= 1, got 0"):
-        lists.sample(0)
-    with pytest.raises(ValueError, match="`negatives` requires lists with labels, got none"):
-        from_arrays(np.ones([2, 1]), None, [0, 0]).sample(1)
 
 
 def arrays(**changed):
@@ -305,40 +281,29 @@ def of(**columns):
 LISTS = from_arrays(FEATURES, LABELS, QUERIES)
 REFUSED = [
     (arrays(features=[[0.0], [np.nan]]), r"`features` must be finite float32 numbers, got nan in row 1, column 0."),
-    (arrays(features=[[0.0], [1e39]]), r"`features` must be finite float32 numbers, got inf in row 1, column 0."),
     (arrays(features=np.zeros((0, 1))), "`features` must have at least one row, got none."),
     (arrays(labels=[0.0]), "`labels` must have one value per row, shape (2,), got (1,)."),
-    (arrays(labels=[0.0, None]), "`labels` must be finite float32 numbers >= 0, got None in row 1."),
     (arrays(labels=[[1, 0], [0, -1]]), "`labels` must be finite float32 numbers >= 0, got -1 in row 1."),
     (arrays(labels=["0", "1"]), "`labels` must be numbers or booleans, got text such as '0', '1'"),
-    (arrays(weights=[1.0, -2.0]), "`weights` must be finite float32 numbers >= 0, got -2.0 in row 1."),
     (arrays(propensities=[0.5, 0]), "`propensities` must be finite float32 numbers > 0, got 0.0 in row 1."),
     (arrays(positions=[1.7, 1]), "`positions` must be whole numbers from 0 to 2147483647, got 1.7 in row 0."),
-    (arrays(positions=[1, 3e9]), "`positions` must be whole numbers from 0 to 2147483647, got 3000000000.0 in row 1."),
     (arrays(qid=["a", "\ud800"]), "`qid` must be text that UTF-8 has, got '\\ud800' in row 1."),
-    (arrays(qid=["a"]), "`qid` must have one value per row, shape (2,), got (1,)."),
     (arrays(qid=[1.0, np.nan]), "`qid` must be query ids without missing values, got None in row 1."),
-    (arrays(qid=None), "Exactly one of `qid` and `group` must be given, got neither."),
     (arrays(group=[2]), "Exactly one of `qid` and `group` must be given, got both."),
     (arrays(qid=None, group=[1]), "`group` must add up to the number of rows, 2, got a sum of 1."),
     (arrays(qid=None, group=[2, 0]), "`group` must be integers >= 1, got [2, 0]."),
     (table(query="id"), "`query` must be one of 'q', 'label', 'x', got 'id'."),
-    (table(label=["label", "y"]), "`label` must be one of 'q', 'label', 'x', got 'y'."),
     (table(features="x"), "`features` must be unique names of columns, got 'x'."),
-    (table(features=[]), "`features` must name at least one column, got none."),
     (table(label={"label": -1.0}), "`label['label']` must be a finite number >= 0, got -1.0."),
     (table([1]), "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method "),
     (table(pl.LazyFrame({"q": [1]})), "`table` must be a table, got a lazy one; pass `table.collect()`."),
     (table(pd.DataFrame([[1, 2]], columns=["q", "q"])), "`table` must have each column once, got 'q' 2 times."),
-    (table(pd.DataFrame({"q": [], "label": [], "x": []})), "`table` must have at least one row, got none."),
     (of(q=[[1], [2]]), "column 'q' must be query ids as numbers or text, got the type list<item: int64>."),
-    (of(label=[1, None]), "column 'label' must be finite float32 numbers >= 0, got None in row 1."),
     (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1, "a"]), "column 'x' must have values of one type: "),
     (of(x=pd.Categorical([(1, 2), (3, 4)])), "column 'x' must have ids or categories as text, numbers or dates, got "),
     (of(x=np.array([1j, 2])), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
     (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
-    (of(x=[["a"], ["a", "\ud800"]]), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
     (table({"\ud800": ["a"]}), "`table` must have names of columns that UTF-8 has, got '\\ud800'."),
     (of(mask=[1, 2]), "`features` must not have the name 'mask', which batches have for the mask of the documents; "),
     (of(**{"": [1, 2]}), "`features` must not have the name '', which is empty; rename the column."),
@@ -346,29 +311,20 @@ REFUSED = [
      "`features` must not have the name 'position', which batches have for the positions; rename the column."),
     (lambda: of(doc_id=[1, 2])().batches(1, ids=True),
      "`ids` must be False, as there are features of these names, got True and ['doc_id']."),
-    (table(FRAME, query="qid", stack=True), "column 'name' must be numbers or booleans, got text such as "),
     (lambda: LISTS.split(0.0), "`fraction` must be a number in (0, 1), got 0.0."),
     (lambda: LISTS.take([0]).split(0.5), "`fraction` must have at most one part per query, got 2 for 1."),
     (lambda: LISTS.take([5]), "`queries` must be indices of the 5 queries, got [5]."),
     (lambda: LISTS.shard(2, 2), "`index` must be less than `count`, at most 5, got 2 and 2."),
+    (lambda: LISTS.sample(0), "`negatives` must be an integer >= 1, got 0"),
+    (lambda: from_arrays([[1.0]], None, [0]).sample(1), "`negatives` requires lists with labels, got none"),
     (lambda: LISTS.values("x"), "`name` must be one of 'query_id', 'label', 'features', got 'x'."),
     (lambda: LISTS.batches(0), "`batch_size` must be an integer >= 1, got 0."),
-    (lambda: LISTS.batches(2, seed=-1), "`seed` must be an integer >= 0 or None, got -1."),
-    (lambda: LISTS.batches(2, list_size=0), "`list_size` must be an integer >= 1 or None, got 0."),
-    (lambda: LISTS.batches(2, num_epochs=0), "`num_epochs` must be an integer >= 1 or None, got 0."),
-    (lambda: LISTS.batches(2, first_epoch=None), "`first_epoch` must be an integer >= 0, got None."),
-    *(
-        (lambda name=name: LISTS.batches(2, **{name: 1}), f"`{name}` must be True or False, got 1.")
-        for name in ("shuffle", "group_by_length", "drop_remainder", "ids")
-    ),
+    (lambda: LISTS.batches(2, shuffle=1), "`shuffle` must be True or False, got 1."),
 ]  # fmt: skip
 
 
 def test_bad_input_is_refused_at_the_call():
-    for call, message in REFUSED:
-        with pytest.raises(ValueError) as raised:
-            call()
-        assert str(raised.value).startswith(message)
+    helpers.assert_refused(REFUSED)
 
 
 def test_bad_values_of_files_have_their_path_column_and_row(tmp_path):
@@ -377,7 +333,6 @@ def test_bad_values_of_files_have_their_path_column_and_row(tmp_path):
     frame.to_parquet(paths[0])
     for changed, options, message in (
         ({"label": [0, 1, -1]}, {}, "column 'label' must be finite float32 numbers >= 0, got -1 in row 2."),
-        ({"x": [0, 1, np.inf]}, {}, "column 'x' must be finite float32 numbers or missing, got inf in row 2."),
         ({"x": [0, None, 1]}, {"stack": True}, "column 'x' must be finite float32 numbers, got None in row 1."),
     ):
         frame.assign(q=frame["q"] + 5, **changed).to_parquet(paths[1])
@@ -389,10 +344,9 @@ def test_files_that_cannot_be_sorted_in_memory_are_refused(tmp_path, monkeypatch
     monkeypatch.setattr(files, "_free_memory", lambda: 10)
     with pytest.raises(ValueError) as raised:
         from_file(tmp_path / "a.parquet")
-    message = str(raised.value)
-    assert message.startswith(f"{tmp_path / 'a.parquet'}: column 'qid' must have the rows of a query together, which ")
-    assert "those of 'b' are not" in message
-    assert message.endswith(f"COPY (FROM '{tmp_path / 'a.parquet'}' ORDER BY \"qid\") TO 'sorted.parquet'")
+    path, message = tmp_path / "a.parquet", str(raised.value)
+    assert message.startswith(f"{path}: column 'qid' must have the rows of a query together, which ")
+    assert message.endswith(f"COPY (FROM '{path}' ORDER BY \"qid\") TO 'sorted.parquet'") and "of 'b' are" in message
 
 
 def test_files_are_found_by_patterns_lists_and_uris(tmp_path):
@@ -402,9 +356,8 @@ def test_files_are_found_by_patterns_lists_and_uris(tmp_path):
     for paths in (pattern, [tmp_path / "0.parquet", tmp_path / "1.parquet"], f"file://{pattern}"):
         lists = read_files(paths, cache_dir=tmp_path / "cache", **ROLES)
         np.testing.assert_array_equal(lists.values("features"), FEATURES[SORTED])
-    for paths in (f"{tmp_path}/no*", f"file://{tmp_path}/no*"):
-        with pytest.raises(ValueError, match="`paths` must match files, got '.*/no\\*', which matches none"):
-            read_files(paths, **ROLES)
+    with pytest.raises(ValueError, match="`paths` must match files, got '.*/no\\*', which matches none"):
+        read_files(f"file://{tmp_path}/no*", **ROLES)
     (tmp_path / "text.parquet").write_text("nonsense")
     with pytest.raises(ValueError, match="`paths` must be readable as parquet, got "):
         read_files(tmp_path / "text.parquet", **ROLES)

@@ -135,9 +135,8 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     frame["noon"] = (frame["date"] + pd.Timedelta(hours=21)).dt.tz_localize("Asia/Tokyo")  # noon in UTC
     roles = {"query": "q", "label": "label", "weight": "w", "document_id": "id"}
     lists = from_table(frame, **roles)
-    paths = [
-        write_records(lists.take([query]), tmp_path / f"r-{query}.gz", context_features=["user"]) for query in range(2)
-    ]
+    parts, options = [lists.take([query]) for query in range(2)], {"context_features": ["user"]}
+    paths = [write_records(part, tmp_path / f"r-{number}.gz", **options) for number, part in enumerate(parts)]
     assert gzip.decompress(paths[0].read_bytes()).count(b"user") == 1  # in the context
     found = read_records(paths, cache_dir=tmp_path, **roles)
     assert found.query_ids.to_pylist() == [3, 1] and set(found.roles.features) == set(lists.roles.features)
@@ -161,23 +160,17 @@ BAD = [  # the second record, after one of the query 'a'
     (b"\x0a\xff", "must be a record of the kind 'elwc'."),
     (elwc(B, [GOOD, b"\x0a\xff"]), "must be a record of the kind 'elwc'."),
     (elwc(B, []), "the list must have at least one document, got none."),
-    (elwc(B, [{**GOOD, "label": number()}]), "feature 'label' must be finite float32 numbers"),
     (elwc({}, [GOOD]), "feature 'q' must be query ids without missing values, got None in row 0."),
     (elwc({"q": text(b"a")}, [GOOD]), "query 'a' must be in one record only."),
     (elwc(B, [{**GOOD, "x": text(b"1")}]), "Name: <unknown>, Key: x, Index: 0."),
     (elwc({"q": text(b"\xff")}, [GOOD]), "feature 'q' must be UTF-8 text."),
-    (elwc(B, [{**GOOD, "x": number()}]), "feature 'x' must have 1 values, got 0 in row 0."),
     (elwc(B, [GOOD, {**GOOD, "x": number(1, 2)}]), "feature 'x' must have 1 values, got 2 in row"),
     (
         elwc(B, [{**GOOD, "label": number(-1)}]),
         "feature 'label' must be finite float32 numbers >= 0, got -1.0 in row 0.",
     ),
-    (
-        elwc(B, [{**GOOD, "x": number(float("inf"))}]),
-        "feature 'x' must be finite float32 numbers or missing, got inf in",
-    ),
+    (elwc(B, [{**GOOD, "x": number(np.inf)}]), "feature 'x' must be finite float32 numbers or missing, got inf in"),
     (elwc(B, [{**GOOD, "features": number(1, NAN)}]), "feature 'features' must be finite numbers, got nan in row 0."),
-    (elwc(B, [GOOD, {**GOOD, "features": number(1)}]), "feature 'features' must have 2 values, got 1 in row 1."),
     (sequence(B, []), "the list must have at least one document, got none."),
 ]
 
@@ -198,15 +191,12 @@ def test_bad_files_and_arguments_are_refused(tmp_path):
     path = write(tmp_path / "r", elwc(*LISTS[0]), elwc(*LISTS[1]))
     assert_refused("`kind` must be one of 'elwc', 'sequence_example', got 'x'.", read, path, kind="x")
     assert_refused("`query` must be one of 'age', 'q', 'user', got 'label'.", read, path, query="label")
-    for specs in ({"price": tf.io.FixedLenFeature([2, 2], tf.float32)}, {"price": tf.float32}):
-        with pytest.raises(ValueError, match="`example_features` must contain FixedLenFeature of shape"):
-            read(path, example_features=specs)
-    twice = {"user": tf.io.FixedLenFeature([], tf.string)}
+    with pytest.raises(ValueError, match="`example_features` must contain FixedLenFeature of shape"):
+        read(path, example_features={"price": tf.io.FixedLenFeature([2, 2], tf.float32)})
     message = "`example_features` must not share names with the context or 'record', got ['user']."
-    assert_refused(message, read, path, example_features=twice)
-    lists = read(path)
+    assert_refused(message, read, path, example_features={"user": tf.io.FixedLenFeature([], tf.string)})
     with pytest.raises(ValueError, match="column 'price' must have one value in query 'a'"):
-        write_records(lists, tmp_path / "new", context_features=["price"])
+        write_records(read(path), tmp_path / "new", context_features=["price"])
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="r:record 2: truncated record"):
         read(path)

@@ -39,16 +39,12 @@ def test_p_values_computed_by_hand():
     assert compare([1.0, 1.0]).p_value == pytest.approx(1 / 2, abs=0.02)
     # Any pattern reaches |1 - 1| = 0, and any reaches |1| with one query.
     assert compare([1.0, -1.0]).p_value == 1.0
-    assert compare([1.0]).p_value == 1.0
-    assert compare([0.0, 0.0, 0.0]).p_value == 1.0
+    assert compare([1.0]).p_value == compare([0.0, 0.0, 0.0]).p_value == 1.0
+    # In tenths, every pattern has an odd sum, so all reach 1; rounding puts a quarter of them just below.
+    assert compare([0.1, 0.1, 0.2, -0.3]).p_value == 1.0
     # 2 of 2^30 patterns: none among the samples.
     assert compare(np.full(30, 0.1)).p_value == 1 / 10_001
     assert compare(np.full(30, 0.1), samples=99).p_value == 1 / 100
-
-
-def test_equal_sums_count_despite_rounding():
-    # In tenths, every pattern has an odd sum, so all reach 1; rounding puts a quarter of them just below.
-    assert compare([0.1, 0.1, 0.2, -0.3]).p_value == 1.0
 
 
 def test_swapping_the_runs_changes_only_the_sign_and_the_order_of_queries_nothing():
@@ -61,17 +57,12 @@ def test_swapping_the_runs_changes_only_the_sign_and_the_order_of_queries_nothin
     assert randomization_test(dict(reversed(a.items())), b) == forth
 
 
-def test_a_seed_determines_the_result():
-    differences = np.random.RandomState(3).randn(30)
-    assert compare(differences, seed=7) == compare(differences, seed=7)
+def test_a_seed_determines_the_result_also_in_several_chunks(monkeypatch):
+    differences = np.random.RandomState(3).randn(40)
+    whole = compare(differences, seed=7)
     assert len({compare(differences, seed=seed).p_value for seed in range(5)}) > 1
-
-
-def test_sampling_in_several_chunks_does_not_change_the_result(monkeypatch):
-    differences = np.random.RandomState(4).randn(40)
-    whole = compare(differences)
     monkeypatch.setattr("tfr_smooth.evaluation.significance._CHUNK", 40 * 777)
-    assert compare(differences) == whole
+    assert compare(differences, seed=7) == whole
 
 
 def test_p_values_are_uniform_under_the_null_hypothesis():
@@ -88,11 +79,8 @@ def test_bad_arguments_are_refused():
     for a, b, options, message in (
         ({}, {}, {}, "`a` must contain at least one query, got none."),
         ({**ONE, "y": 0.1}, ONE, {}, "`a` and `b` must contain the same queries, got no 'y' in `b`."),
-        (ONE, {**ONE, "y": 0.1}, {}, "`a` and `b` must contain the same queries, got no 'y' in `a`."),
-        ({"x": math.nan}, ONE, {}, "`a['x']` must be a finite number, got nan."),
         (ONE, {"x": math.inf}, {}, "`b['x']` must be a finite number, got inf."),
         (ONE, ONE, {"samples": 0}, "`samples` must be an integer >= 1, got 0."),
-        (ONE, ONE, {"seed": -1}, "`seed` must be an integer >= 0, got -1."),
         (ONE, ONE, {"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296."),
     ):
         with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):

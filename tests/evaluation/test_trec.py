@@ -1,5 +1,6 @@
 """`evaluation.trec`: values computed by hand and by a NumPy reference; files and their errors."""
 
+import functools
 import gzip
 import math
 import os
@@ -72,8 +73,7 @@ def test_values_computed_by_hand():
         "Rprec": 1 / 2,
     }
     found = evaluation.trec_eval_by_query([one], expected)
-    assert list(found) == ["q1"]
-    assert list(found["q1"]) == list(expected)
+    assert list(found) == ["q1"] and list(found["q1"]) == list(expected)
     assert found["q1"] == pytest.approx(expected, abs=1e-12)
 
 
@@ -139,19 +139,14 @@ def test_any_numeric_type_and_the_highest_allowed_label_are_evaluated():
 
 BAD_QUERIES = [
     (query(labels=[1, -1]), "`labels` of query 'q' must be whole numbers from 0 to 1023, got -1 for"),
-    (query(labels=[1, 0.5]), "from 0 to 1023, got 0.5 for document 'b'."),
     (query(labels=[0, 1024]), "from 0 to 1023, got 1024 for document 'b'."),
     (query(labels=["1", "0"]), "`labels` of query 'q' must be 2 numbers, one for each document, got <U1"),
-    (query(labels=[1]), "`labels` of query 'q' must be 2 numbers"),
-    (query(scores=[0, math.nan]), "`scores` of query 'q' must be finite in float32, got nan for"),
     (query(scores=[0, 1e39]), "finite in float32, got 1e+39 for document 'b'."),
     (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
     (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
     (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
     (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be non-empty text without"),
-    (query(doc_ids=["a", "a\0b"]), "NUL, got 'a\\x00b'."),
     (query(doc_ids=["a", "\ud800"]), "NUL, got '\\ud800'."),
-    (query(""), "`query_id` must be non-empty text without"),
     (query(7), "`query_id` must be non-empty text without"),
 ]
 
@@ -171,34 +166,30 @@ def test_whitespace_in_ids_is_refused_only_in_files(tmp_path):
 def test_bad_queries_are_refused_everywhere(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
+    writers = [functools.partial(write, path) for write in (evaluation.write_run, evaluation.write_qrels)]
     for bad, message in BAD_QUERIES:
-        for function in (
-            evaluation.trec_eval,
-            evaluation.trec_eval_by_query,
-            lambda queries: evaluation.write_run(path, queries),
-            lambda queries: evaluation.write_qrels(path, queries),
-        ):
+        for function in (evaluation.trec_eval, evaluation.trec_eval_by_query, *writers):
             with pytest.raises(ValueError, match=re.escape(message)):
                 function([query("good"), bad])
-    assert path.read_text() == "before"
-    assert os.listdir(tmp_path) == ["file"]
+    assert path.read_text() == "before" and os.listdir(tmp_path) == ["file"]
 
 
-def test_duplicate_and_no_queries_are_refused():
-    with pytest.raises(ValueError, match="`queries` must contain each query once, got 'q' twice."):
-        evaluation.trec_eval([query(), query()])
-    with pytest.raises(ValueError, match="`queries` must contain at least one query, got none."):
-        evaluation.trec_eval(iter([]))
-
-
-def test_unknown_measures_are_refused():
+def test_bad_arguments_are_refused(tmp_path):
+    tags = "`tag` must be non-empty text without whitespace or NUL, got "
+    cases = [
+        (lambda tag=tag: evaluation.write_run(tmp_path / "run", [query()], tag=tag), tags) for tag in ("", "a b", 3)
+    ]
     # pytrec_eval itself answers some of these under another name, and aborts the process for "ndcg_5".
-    some = ("foo", "ndcg_5", "map_5", "P_0", "P_05", "P", "ndcg_cut", "ndcg_cut_5x", "P_1\n", "num_q", "gm_map", 5)
-    for measure in some:
-        with pytest.raises(ValueError, match=r"`measures` must be map, ndcg, .*" + re.escape(f"got {measure!r}.")):
-            evaluation.trec_eval([query()], ["map", measure])
-    with pytest.raises(ValueError, match="`measures` must name at least one measure, got none."):
-        evaluation.trec_eval([query()], [])
+    for measure in ("foo", "ndcg_5", "P_0", "P_05", "P", "ndcg_cut", "ndcg_cut_5x", "P_1\n", "num_q", 5):
+        call = functools.partial(evaluation.trec_eval, [query()], ["map", measure])
+        cases += [(call, "`measures` must be map, ndcg, "), (call, f"got {measure!r}.")]
+    helpers.assert_refused([
+        *cases,
+        (lambda: evaluation.trec_eval([query()], []), "`measures` must name at least one measure, got none."),
+        (lambda: evaluation.trec_eval([query(), query()]), "`queries` must contain each query once, got 'q' twice."),
+        (lambda: evaluation.trec_eval(iter([])), "`queries` must contain at least one query, got none."),
+    ])  # fmt: skip
+    assert os.listdir(tmp_path) == []
 
 
 # Names.
@@ -210,7 +201,6 @@ def test_document_names_are_the_ids_or_the_positions():
         ([b"d2", "é".encode()], ["d2", "é"]),
         (["d2", ""], ["0", "1"]),
         (["d2", "d2", "d3"], ["0", "1", "2"]),
-        (["d2", b"d2"], ["0", "1"]),
         ([], []),
         ([""] * 101, [f"{i:03d}" for i in range(101)]),
     ):
@@ -231,19 +221,14 @@ def test_run_and_qrels_files_have_the_trec_format(tmp_path):
     )
     assert (tmp_path / "qrels").read_bytes() == b"q1 0 a 0\nq1 0 b 2\nq1 0 c 1\nq2 0 x 1\n"
     evaluation.write_run(str(tmp_path / "run"), [])
-    assert (tmp_path / "run").read_bytes() == b""
     assert evaluation.read_run(tmp_path / "run") == {}
 
 
 def test_written_scores_are_read_as_the_same_float32(tmp_path):
     bits = np.random.RandomState(0).randint(0, 2**32, 20000, dtype=np.uint64).astype(np.uint32)
-    scores = bits.view(np.float32)
-    scores = scores[np.isfinite(scores)]
-    info = np.finfo(np.float32)
     # The shortest decimal text of the first would come back as its neighbor when read through float64.
-    special = np.array([np.uint32(0x15AE43FD)]).view(np.float32)
-    edges = np.float32([0.0, -0.0, info.max, info.min, info.tiny, 1e-45, -1e-45])
-    scores = np.concatenate([special, edges, scores])
+    scores, info = np.array([0x15AE43FD, *bits], np.uint32).view(np.float32), np.finfo(np.float32)
+    scores = np.float32([0.0, -0.0, info.max, info.min, info.tiny, 1e-45, -1e-45, *scores[np.isfinite(scores)]])
     names = [f"{i:06d}" for i in range(len(scores))]
     evaluation.write_run(tmp_path / "run", [evaluation.ScoredQuery("q", names, np.zeros(len(scores)), scores)])
     run = evaluation.read_run(tmp_path / "run")["q"]
@@ -251,19 +236,12 @@ def test_written_scores_are_read_as_the_same_float32(tmp_path):
     np.testing.assert_array_equal(back.view(np.uint32), scores.view(np.uint32))
 
 
-def test_a_bad_tag_is_refused(tmp_path):
-    for tag in ("", "two words", "line\n", 3):
-        with pytest.raises(ValueError, match="`tag` must be non-empty text without whitespace or NUL, got "):
-            evaluation.write_run(tmp_path / "run", [query()], tag=tag)
-    assert os.listdir(tmp_path) == []
-
-
-def test_byte_order_marks_blank_lines_and_compression_change_nothing(tmp_path):
+def test_byte_order_marks_blank_lines_compression_and_tabs_change_nothing(tmp_path):
     for name, pack in (("run", bytes), ("run.gz", gzip.compress)):
-        (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq Q0 a 1 3 t\r\n\nq Q0 b 2 2 t\n \n"))
-        assert evaluation.read_run(tmp_path / name) == {"q": {"a": 3.0, "b": 2.0}}
-        (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq 0 a 1\n\nq 0 b 2\n"))
-        assert evaluation.read_qrels(tmp_path / name) == {"q": {"a": 1, "b": 2}}
+        (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq Q0 a 1 1e1 t\r\n\nq\tQ0\tb 2 -1 t\n \n"))
+        assert evaluation.read_run(tmp_path / name) == {"q": {"a": 10.0, "b": -1.0}}
+        (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq 0 a -1\n\nq 0\tb +2\n"))
+        assert evaluation.read_qrels(tmp_path / name) == {"q": {"a": -1, "b": 2}}
 
 
 IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', got", "an integer of at most nine digits"
@@ -272,17 +250,13 @@ IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', g
 def test_bad_files_are_refused_with_their_line(tmp_path):
     for text, message in (
         (b"q Q0 a 1 2.5", f"{IN_RUN} 5"),
-        (b"q Q0 a 1 2.5 t x", f"{IN_RUN} 7"),
         (b"q Q0 a 1 high t", "score 'high' is not a finite number"),
         (b"q Q0 a 1 1_0 t", "score '1_0' is not a finite number"),
-        (b"q Q0 a 1 nan t", "score 'nan' is not a finite number"),
         (b"q Q0 first 1 2.5 t", "duplicate document 'first' in query 'q'"),
         (b"q Q0 \xff 1 2.5 t", "not UTF-8 text: invalid start byte"),
         (b"q 0 a", "expected the 4 fields 'query_id 0 doc_id label', got 3"),
-        (b"q 0 a 1_0", f"label '1_0' is not {IN_QRELS}"),
         (b"q 0 a 1234567890", f"label '1234567890' is not {IN_QRELS}"),
         (b"q 0 first 1", "duplicate document 'first' in query 'q'"),
-        (b"q 0 \xff 1", "not UTF-8 text: invalid start byte"),
     ):
         is_qrels = text.startswith(b"q 0")
         first, last = (b"q 0 first 1", b"q 0 last 1") if is_qrels else (b"q Q0 first 1 3 t", b"q Q0 last 3 1 t")
@@ -291,9 +265,8 @@ def test_bad_files_are_refused_with_their_line(tmp_path):
             (evaluation.read_qrels if is_qrels else evaluation.read_run)(tmp_path / "file")
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_a_run_with_qrels_has_the_values_of_the_queries(tied, tmp_path):
-    queries = random_queries(3, tied=tied)
+def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):
+    queries = random_queries(3, tied=True)
     queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
     evaluation.write_run(tmp_path / "run", queries)
     evaluation.write_qrels(tmp_path / "qrels", queries)
@@ -341,23 +314,11 @@ def test_bad_runs_and_qrels_are_refused():
         ([query()], {"q": {"a": 1}}, "`queries` must be a run as returned by `read_run` with `qrels`, got list."),
         ({"1": {"a": 1.0}}, {"q1": {"a": 1}, "q2": {}, "q3": {}, "q4": {}},
          "`qrels` must have labels for a query of the run, got queries 'q1', 'q2', 'q3', ... for '1'."),
-        ({"q": {"a": 1.0}}, {"q": {"a": 0.5}},
-         "`labels` of query 'q' must be whole numbers from 0 to 1023, got 0.5 for document 'a'."),
-        ({"q": {"a": 1e300}}, {"q": {"a": 1}},
-         "`scores` of query 'q' must be finite in float32, got 1e+300 for document 'a'."),
         ({1: {"a": 1.0}}, {1: {"a": 1}}, "`query_id` must be non-empty text without NUL, got 1."),
-        ({"q": {"a": 1.0}}, {"q": {7: 1}}, "`doc_ids` of query 'q' must be non-empty text without NUL, got 7."),
         ({"q": {7: 1.0}}, {"q": {"7": 1}}, "`doc_ids` of query 'q' must be non-empty text without NUL, got 7."),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
             evaluation.trec_eval(run, qrels=qrels)
-
-
-def test_files_of_other_programs_are_read(tmp_path):
-    (tmp_path / "run").write_bytes(b"2\tQ0\td1\t0\t1e1\tx\r\n1 Q0 d1 0 -1 x\r\n2 Q0 d2 0 7 y")
-    (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")
-    assert evaluation.read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}
-    assert evaluation.read_qrels(tmp_path / "qrels") == {"1": {"d1": -1, "d2": 2}}
 
 
 IDS = ["a", "a", "b", "b"]
@@ -370,7 +331,6 @@ def test_rows_that_do_not_fit_together_are_refused():
         ({"labels": [1, 0]}, r"`labels` must have one value per row, .* got shapes \(2,\) and \(4,\)"),
         ({"labels": [], "scores": [], "queries": []}, "at least one, got shapes"),
         ({"queries": ["a", "a", None, "b"]}, "`queries` must be query ids without missing values, got None in row 2"),
-        ({"queries": [1.0, 1.0, float("nan"), 2.0]}, "`queries` must be query ids .* got None in row 2"),
         ({"queries": ["a", "a", 2, 2]}, "`queries` must have values of one type"),
     ):
         with pytest.raises(ValueError, match=message):
