@@ -31,30 +31,13 @@ def byte_pairs():
     return keras_hub.models.RobertaTokenizer({token: number for number, token in enumerate(tokens)}, list(merges))
 
 
-@functools.cache
-def proto():
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(WORDS)] * 4),
-        model_writer=written,
-        vocab_size=40,
-        hard_vocab_limit=False,
-        pad_id=0,
-        bos_id=1,
-        eos_id=2,
-        unk_id=3,
-        pad_piece="[PAD]",
-        bos_piece="[CLS]",
-        eos_piece="[SEP]",
-        unk_piece="[UNK]",
-        user_defined_symbols="[MASK]",
-        minloglevel=2,
-    )
-    return written.getvalue()
-
-
 def sentence_pieces():
-    return keras_hub.models.DebertaV3Tokenizer(proto())
+    written, texts = io.BytesIO(), iter([" ".join(WORDS)] * 4)
+    options = {"vocab_size": 40, "hard_vocab_limit": False, "user_defined_symbols": "[MASK]", "minloglevel": 2}
+    options |= {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+    options |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=texts, model_writer=written, **options)
+    return keras_hub.models.DebertaV3Tokenizer(written.getvalue())
 
 
 # Tokenizer and backbone by family.
@@ -92,9 +75,8 @@ def checkpoint(tmp_path_factory):
     return write_checkpoint(tmp_path_factory.mktemp("bert"))
 
 
-LENGTHS = {
-    **dict.fromkeys(("late", "single"), {"query_length": 6, "length": 12}),
-    "cross": {"length": 14, "passages": 2},
+LENGTHS = dict.fromkeys(("late", "single"), {"query_length": 6, "length": 12}) | {
+    "cross": {"length": 14, "passages": 2}
 }
 
 
@@ -110,26 +92,23 @@ def inputs_of(architecture, encoder, table):
     return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[architecture])
 
 
-def made_up(queries=18, documents=60, seed=0):
+def made_up(queries=18):
     """Queries of two words, documents with titles, and labels. Documents with both words are relevant."""
-    random = np.random.RandomState(seed)
-    texts = {f"d{n}": (random.choice(WORDS), " ".join(random.choice(WORDS, 6))) for n in range(documents)}
+    random = np.random.RandomState(0)
+    texts = {f"d{n}": (random.choice(WORDS), " ".join(random.choice(WORDS, 6))) for n in range(60)}
+    words_of = {doc_id: " ".join(document).split() for doc_id, document in texts.items()}
     asked, labels = {}, {}
-    for number in range(queries):
+    for query_id in (f"q{number}" for number in range(queries)):
         first, second = random.choice(WORDS, 2, replace=False)
-        counts = {doc_id: " ".join(document).split() for doc_id, document in texts.items()}
-        asked[f"q{number}"] = f"{first} {second}"
-        labels[f"q{number}"] = {
-            doc_id: min(2, words.count(first) * words.count(second))
-            for doc_id, words in counts.items()
-            if first in words and second in words
-        }
+        grades = {doc_id: min(2, words.count(first) * words.count(second)) for doc_id, words in words_of.items()}
+        asked[query_id] = f"{first} {second}"
+        labels[query_id] = {doc_id: grade for doc_id, grade in grades.items() if grade}
     return texts, asked, labels
 
 
-def made_up_table(**kwargs):
+def made_up_table(queries=18):
     """Candidates of BM25; relevant documents that are none have no score."""
-    texts, asked, labels = made_up(**kwargs)
+    texts, asked, labels = made_up(queries)
     queries, contents = pd.Series(asked), pd.Series(texts).str.join(" ")
     best = text_collections.best_documents(queries, contents, topn=15).set_index(["query_id", "doc_id"])["score"]
     pairs = [(query, name) for query in asked for name in dict.fromkeys([*best[query].index, *labels[query]])]

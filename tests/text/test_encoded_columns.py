@@ -27,13 +27,6 @@ def frame():
     return frame
 
 
-@pytest.fixture(scope="module")
-def ranker(frame):
-    kinds = dict.fromkeys(("title", "asked"), make())
-    ranker = tfr_smooth.Ranker(kinds=kinds, matches=[("asked", "title")], members=2, verbose=False)
-    return ranker.fit(frame, label="label", query="query", query_features=["asked"])
-
-
 def test_vectors_are_means_of_hidden_states_of_mean_square_1():
     encoder = make()
     found = encoder.embed(tf.constant(TEXTS * 20)).numpy()
@@ -46,17 +39,16 @@ def test_vectors_are_means_of_hidden_states_of_mean_square_1():
 
 
 @pytest.mark.slow
-def test_equal_texts_have_the_cosine_1_and_missing_ones_are_0(ranker, frame):
-    layer = ranker.features_
+def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(frame, tmp_path):
+    kinds = dict.fromkeys(("title", "asked"), make())
+    ranker = tfr_smooth.Ranker(kinds=kinds, matches=[("asked", "title")], members=2, verbose=False)
+    ranker.fit(frame, label="label", query="query", query_features=["asked"])
+    # Equal texts have the cosine 1, and missing ones 0.
     values = {"asked": tf.constant(["wing", "wing"]), "title": tf.constant(["wing", ""])}
-    features = pd.DataFrame(layer(values).numpy(), columns=layer.feature_columns)
+    features = pd.DataFrame(ranker.features_(values).numpy(), columns=ranker.features_.feature_columns)
     assert features["asked ~ title"].to_numpy()[:, 1] == pytest.approx([1.0, 0.0], abs=1e-5)
     title = features["title"].to_numpy()
     assert not title[1, :-1].any() and title[:, -1].tolist() == [0.0, 1.0] and np.abs(title[0, :-1]).max() > 0.1
-
-
-@pytest.mark.slow
-def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(ranker, frame, tmp_path):
     assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
     scores = ranker.predict(frame)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(frame), scores)

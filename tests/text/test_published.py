@@ -1,7 +1,5 @@
 """Published rerankers rank as they are, with the scores of their own library."""
 
-import base64
-import importlib
 import json
 import pathlib
 import pickle
@@ -14,19 +12,13 @@ import tensorflow as tf
 import tokenizers
 from safetensors import numpy as safetensors
 
-from tests.text.conftest import proto
 from tfr_smooth import serving, text
 from tfr_smooth.text import published
 
 # Written by benchmarks/published.py, with the package transformers 5.
 FOLDER = pathlib.Path(__file__).parent / "published"
-FAMILIES = ["bert", "distilbert", "roberta", "albert", "xlm_roberta", "electra"]
+FAMILIES = ["distilbert", "roberta", "albert", "xlm_roberta", "electra"]
 SIGMOID = "torch.nn.modules.activation.Sigmoid"
-
-
-def slow_after_first(names):
-    """The first of these names is fast."""
-    return [names[0], *(pytest.param(name, marks=pytest.mark.slow) for name in names[1:])]
 
 
 def frame_of(family):
@@ -47,7 +39,7 @@ def write(path, content):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
 
 
-@pytest.mark.parametrize("family", slow_after_first(FAMILIES))
+@pytest.mark.parametrize("family", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES)])
 def test_a_cross_encoder_has_the_tokens_and_scores_of_transformers(family):
     ranker = text.TextRanker.from_pretrained(FOLDER / family)
     frame, expected = frame_of(family)
@@ -119,27 +111,19 @@ def test_the_activation_is_that_of_the_configuration_and_no_part_of_the_training
 SBERT, TYPE = "sentence_transformers.models.", "a JSON file has other values: "
 REFUSED = [  # a folder, a file with other values or another content, and what is refused
     ("bert", "config.json", {"id2label": {"0": "no", "1": "yes"}}, "config.json: the model must have one .*, got 2"),
-    ("bert", "config.json", {"id2label": None}, "the model must have one label, which is the score, got 2"),
-    ("bert", "config.json", {"architectures": ["XLNetForSequenceClassification"]}, "must be one of Bert.*, got XLNetF"),
     ("bert", "config.json", {"architectures": ["BertForMaskedLM"]}, "`checkpoint` must be a cross-encoder with one la"),
     ("bert", "config.json", {"sbert_ce_default_activation_function": "torch.nn.Tanh"}, "be one of 'Iden.*, .* 'Tanh'"),
     ("bert", "config.json", [], "config.json: must be a dict, got list"),
     ("electra", "config.json", {"embedding_size": 6}, "embedding_size must be hidden_size, got 6 and 12"),
     ("bert", "tokenizer_config.json", {"model_max_length": "40"}, TYPE + "TypeError: .* 'str'"),
-    ("roberta", "tokenizer_config.json", {"add_prefix_space": True}, "add_prefix_space of the tokenizer must be"),
-    ("albert", "tokenizer_config.json", {"keep_accents": True}, "ALBERT must have lower case without accents"),
     ("bert", "added_tokens.json", {"[Q]": 20}, r"must not be added, got \['\[Q\]'\]"),
     ("bert", "model.safetensors.index.json", {}, "classifier.* cannot be read|KeyError"),
     ("bert", "modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
-    ("bert", "modules.json", [{"path": "1"}], TYPE + "KeyError: 'type'"),
     ("bert", "modules.json", [{"type": f"{SBERT}CNN", "path": "0"}], "modules must be an encoder, .*, got CNN"),
-    ("bert", "modules.json", [{"type": SBERT + kind, "path": kind} for kind in published._MODULES[2]],
-     "Dense/config.json: not JSON: .* No such file"),
+    ("bert", "modules.json", [{"type": SBERT + kind, "path": kind} for kind in published._MODULES[2]], "Dense/config"),
     ("colbert", "artifact.metadata", {"similarity": "l2"}, "artifact.metadata: similarity must be 'cosine', got 'l2'"),
-    ("colbert", "artifact.metadata", {"attend_to_mask_tokens": True}, "attend_to_mask_tokens must be False, got True"),
     ("colbert", "artifact.metadata", {"query_token_id": "[Q]"}, r"`tokenizer` must have the token '\[Q\]'"),
-    *(("colbert", name, '{"a": ', f"{name}: not JSON: Expecting value")
-      for name in ("config.json", "tokenizer_config.json", "artifact.metadata")),
+    ("colbert", "artifact.metadata", '{"a": ', "artifact.metadata: not JSON: Expecting value"),
 ]  # fmt: skip
 
 
@@ -167,23 +151,17 @@ def test_damaged_and_missing_heads_are_refused_by_name(tmp_path):
         text.TextRanker.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="`checkpoint` must be a cross-encoder with one label, or"):
         text.TextRanker.from_pretrained(FOLDER / "colbert", architecture="cross")
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'encoder'"):
-        text.TextRanker.from_pretrained(FOLDER / "bert", encoder=FOLDER / "roberta")
 
 
-@pytest.mark.parametrize(
-    ("family", "values", "tokenizer", "expected"),
-    [
-        ("bert", {"max_position_embeddings": 8192}, 10**30, 512),
-        ("bert", {}, None, 42),
-        ("roberta", {}, None, 40),  # two places have other uses
-        ("roberta", {}, 30, 30),
-    ],
-)
-def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(family, values, tokenizer, expected, tmp_path):
-    folder = changed(tmp_path, family, **values)
-    write(folder / "tokenizer_config.json", {} if tokenizer is None else {"model_max_length": tokenizer})
-    assert published.read(folder).sizes == {"length": expected}
+def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(tmp_path):
+    for family, values, settings, expected in (
+        ("bert", {"max_position_embeddings": 8192}, {"model_max_length": 10**30}, 512),
+        ("roberta", {}, {}, 40),  # two places have other uses
+        ("roberta", {}, {"model_max_length": 30}, 30),
+    ):
+        folder = changed(tmp_path / f"{expected}", family, **values)
+        write(folder / "tokenizer_config.json", settings)
+        assert published.read(folder).sizes == {"length": expected}
 
 
 @pytest.mark.slow
@@ -216,21 +194,10 @@ def test_training_starts_from_colbert(table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["xlm_roberta", "albert"])
-def test_a_tokenizer_json_has_the_pieces_and_the_characters_of_sentencepiece(family, tmp_path):
+def test_a_tokenizer_json_has_the_pieces_of_sentencepiece(family, tmp_path):
     folder, (frame, expected) = changed(tmp_path, family), frame_of(family)
     next(folder.glob("s*.model")).unlink()
     np.testing.assert_allclose(text.TextRanker.from_pretrained(folder).predict(frame), expected["scores"], rtol=1e-4)
-    # With the replaced characters of sentencepiece, such as full-width letters; the fixture has none.
-    message = importlib.import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(proto())
-    charsmap = base64.b64encode(message.normalizer_spec.precompiled_charsmap).decode()
-    content = json.loads((folder / "tokenizer.json").read_text())
-    steps = (content["normalizer"] or {}).get("normalizers", [])
-    step = {"type": "Precompiled", "precompiled_charsmap": charsmap}
-    content["normalizer"] = {"type": "Sequence", "normalizers": [*steps, step]} if steps else step
-    write(folder / "tokenizer.json", content)
-    same, written = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), ["\uff57ing  of the jet", "① xyz"]
-    expected = [row.ids for row in same.encode_batch(written, add_special_tokens=False)]
-    assert text.load_encoder(folder).tokenize(written).to_list() == expected
 
 
 def with_tokenizer(target, family="bert", settings=None, **content):
@@ -250,51 +217,39 @@ def with_tokenizer(target, family="bert", settings=None, **content):
     return folder
 
 
-GENERIC, INPUTS = "PreTrainedTokenizerFast", ["input_ids", "attention_mask"]
-
-
 @pytest.mark.parametrize(
     ("settings", "is_lower", "has_segments"),
     [
         (None, True, True),
-        ({"tokenizer_class": None, "model_input_names": INPUTS}, True, False),
         ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, False, True),
-        ({"tokenizer_class": GENERIC, "do_lower_case": True}, False, False),  # as tokenizer.json says
-        ({"tokenizer_class": GENERIC, "model_input_names": [*INPUTS, "token_type_ids"]}, False, True),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": True}, False, False),  # as tokenizer.json says
     ],
 )
-def test_word_pieces_have_the_case_and_segments_that_transformers_gives_them(
-    settings, is_lower, has_segments, tmp_path
-):
+def test_word_pieces_have_the_case_and_segments_of_transformers(settings, is_lower, has_segments, tmp_path):
     encoder = text.load_encoder(with_tokenizer(tmp_path, settings=settings))
     upper, lower = encoder.tokenize(["WING", "wing"]).to_list()
     assert (upper == lower) == is_lower and encoder.segments == has_segments
 
 
 @pytest.mark.parametrize(
-    ("family", "settings", "content", "message"),
+    ("family", "content", "message"),
     [
-        ("bert", {}, {"added_tokens": [{"content": "covid-19"}]}, r"must not be added, got \['covid-19'\]"),
-        ("bert", {}, {"model": {"type": "WordPiece", "vocab": {"a": 1}}}, "tokenizer.json: model must be WordPiece w"),
-        ("bert", {}, {"model": None}, "tokenizer.json: has other values: TypeError"),
-        ("bert", {"tokenizer_class": "TokenizersBackend"}, {"normalizer": None}, "must be BertNormalizer, got None"),
-        ("xlm_roberta", {}, {"normalizer": {"type": "Lowercase"}}, "normalizers must be among .*, got Lowercase"),
-        ("xlm_roberta", {}, {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", 0.0]]}},
-         "tokenizer.json: the vocabulary must begin with .*, and may only end with <mask>"),
+        ("bert", {"added_tokens": [{"content": "covid-19"}]}, r"must not be added, got \['covid-19'\]"),
+        ("bert", {"model": None}, "tokenizer.json: has other values: TypeError"),
+        ("xlm_roberta", {"normalizer": {"type": "Lowercase"}}, "normalizers must be among .*, got Lowercase"),
     ],
-)  # fmt: skip
-def test_tokenizers_with_other_tokens_than_transformers_are_refused(family, settings, content, message, tmp_path):
+)
+def test_tokenizers_with_other_tokens_than_transformers_are_refused(family, content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        text.load_encoder(with_tokenizer(tmp_path, family, settings, **content))
+        text.load_encoder(with_tokenizer(tmp_path, family, {}, **content))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "is_json"), [("XLMRobertaTokenizer", True), ("PreTrainedTokenizerFast", False)])
-def test_multilingual_bert_has_the_tokenizer_of_xlm_roberta_and_no_segments(name, is_json, tmp_path):
+def test_multilingual_bert_has_the_tokenizer_of_xlm_roberta_and_no_segments(tmp_path):
     folder = changed(tmp_path, vocab_size=32)
     (folder / "vocab.txt").unlink()
-    shutil.copy(FOLDER / "xlm_roberta" / ("tokenizer.json" if is_json else "sentencepiece.bpe.model"), folder)
-    write(folder / "tokenizer_config.json", {"tokenizer_class": name})
+    shutil.copy(FOLDER / "xlm_roberta" / "tokenizer.json", folder)
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "XLMRobertaTokenizer"})
     weights = safetensors.load_file(folder / "model.safetensors")
     table = "bert.embeddings.word_embeddings.weight"
     weights[table] = np.resize(weights[table], [32, weights[table].shape[1]])
@@ -307,7 +262,7 @@ def test_multilingual_bert_has_the_tokenizer_of_xlm_roberta_and_no_segments(name
     assert inputs["segment_ids"].numpy().max() == 0
 
 
-@pytest.mark.parametrize("family", slow_after_first(["roberta", "distilbert", "albert"]))
+@pytest.mark.parametrize("family", ["roberta", pytest.param("albert", marks=pytest.mark.slow)])
 def test_the_names_of_an_encoder_without_a_head_have_no_prefix(family, tmp_path):
     # Those of all-distilroberta-v1 and other models of sentence-transformers.
     folder = changed(tmp_path, family, architectures=["Model"])
@@ -320,27 +275,24 @@ def test_the_names_of_an_encoder_without_a_head_have_no_prefix(family, tmp_path)
 
 
 @pytest.mark.slow
-def test_the_activation_of_distilbert_is_read_and_texts_of_albert_have_lower_case_without_accents(tmp_path):
+def test_the_activation_of_distilbert_is_read(tmp_path):
     folder = changed(tmp_path, "distilbert", activation="relu")
     for layer in text.load_encoder(folder).backbone.transformer_layers:
         assert layer._feedforward_intermediate_dense.activation is tf.keras.activations.relu
-    # The ids of the second one are those of transformers.
-    found = text.load_encoder(FOLDER / "albert").tokenize(["Wíng HÉAT", "wing heat"])
-    assert found.to_list() == [[18, 14, 15, 10, 5, 30, 17]] * 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("activation", [None, "Identity", "Tanh"])
-def test_a_model_of_vectors_ranks_by_cosines(activation, tmp_path):
+@pytest.mark.parametrize("has_dense", [False, True])
+def test_a_model_of_vectors_ranks_by_cosines(has_dense, tmp_path):
     folder, random = changed(tmp_path, architectures=["BertModel"]), np.random.default_rng(0)
-    kinds = ["Transformer", "Pooling", *(["Dense"] if activation else []), "Normalize"]
+    kinds = ["Transformer", "Pooling", *["Dense"] * has_dense, "Normalize"]
     write(folder / "modules.json", [{"type": SBERT + kind, "path": kind} for kind in kinds])
     write(folder / "sentence_bert_config.json", {"max_seq_length": 20})
     kernel, bias = random.normal(size=[5, 12]).astype("f"), random.normal(size=5).astype("f")
-    if activation:
+    if has_dense:
         (folder / "Dense").mkdir()
         safetensors.save_file({"linear.weight": kernel, "linear.bias": bias}, folder / "Dense" / "model.safetensors")
-        config = {"in_features": 12, "out_features": 5, "activation_function": f"torch.nn.modules.{activation}"}
+        config = {"in_features": 12, "out_features": 5, "activation_function": "torch.nn.modules.Tanh"}
         write(folder / "Dense" / "config.json", config)
     ranker = text.TextRanker.from_pretrained(folder)
     assert ranker.get_params()["length"] == ranker.get_params()["query_length"] == 20
@@ -349,8 +301,8 @@ def test_a_model_of_vectors_ranks_by_cosines(activation, tmp_path):
     for name, role in (("query", "query"), ("text", "document")):
         hidden, mask = (each.numpy() for each in ranker.model_.encode(inputs[role]))
         mean = (hidden * mask[..., np.newaxis]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        if activation:
-            mean = {"Identity": lambda x: x, "Tanh": np.tanh}[activation](mean @ kernel.T + bias)
+        if has_dense:
+            mean = np.tanh(mean @ kernel.T + bias)
         vectors.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
         np.testing.assert_allclose(ranker.encode(frame[name], role=role), vectors[-1], atol=1e-6)
     expected = 20.0 * (vectors[0] * vectors[1]).sum(axis=1)
