@@ -18,8 +18,7 @@ ONE_THREAD = "--batch_size=4 --list_size=5 --num_features=3 --hidden=4 --steps=2
 SCRIPTS = {
     "catalog": QUICK + "--items=60 --topns=5 --users=4 --dim=4",
     "first_epoch": "--threads=1 --runs=1 --warm_runs=0 --losses=smoothi_ndcg",
-    "growth": QUICK
-    + "--names=list_net,soft_err --lengths=4,8 --lists=2 --batches=1,2 --documents=4 --plot={folder}/a.png",
+    "growth": QUICK + "--names=list_net,soft_err --lengths=4,8 --lists=2 --batches=1,2 --documents=4 --plot={plot}",
     "input_pipelines": QUICK + "--workers=1 --epochs=1",
     "padding": QUICK + "--queries=200 --batch_sizes=4 --epochs=3",
     "peers": QUICK + "--shapes=4x6",
@@ -40,7 +39,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
-    given = {"folder": tmp_path}
+    given = {"plot": tmp_path / "a.png"}
     if "{folds}" in SCRIPTS[script]:
         given["folds"] = helpers.write_folds(tmp_path / "data", num_queries=(20, 40, 12), max_documents=8)
     if "{checkpoint}" in SCRIPTS[script]:
@@ -64,35 +63,36 @@ def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
 
 def test_the_checks_for_gpus_pass_on_a_cpu_and_write_their_results(tmp_path):
     flags = [f"--results={tmp_path}", "--small"]
-    parts = ["cuda_graphs", "recommend", "right0", "steps0", "estimators", "agree"]
-    for part in parts:
+    parts = ["cuda_graphs", "recommend", "right0", "steps0", "estimators", "agree", "replicas"]
+    for part in parts[:-1]:
         scripts.check_run("benchmarks/gpu.py", *flags, f"--process={part},cpu")
     # In a process, and then the checks of all results.
     assert "All checks passed." in scripts.check_run("benchmarks/gpu.py", *flags, "--limit=300", "--parts=replicas")
-    parts.append("replicas")
     rows = {part: json.loads((tmp_path / f"{part}_cpu.json").read_text(encoding="utf-8")) for part in parts}
     assert {"gradient", "value"} <= set(rows["right0"][0]) and rows["replicas"][0]["weights"] <= 1e-6
     assert all(row["difference"] <= 1e-4 for row in rows["steps0"] if "change" not in row)
     assert {row["loss"] for row in rows["cuda_graphs"]} >= {"none", "smoothi_ndcg", "lapsum_ndcg"}
 
 
+def rows_of(table, pattern):
+    """Returns the cells of the rows that match by the first cell."""
+    return {row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(rf"^\| ({pattern}) \|$", table, re.M)}
+
+
 def test_real_tables_compares_sides_and_continues(tmp_path):
     pytest.importorskip("lightgbm")
-    flags = ["--table=my.csv", "--label=grade", "--query=session", "--time=day", '--kinds={"shop": "id"}']
-    flags += ["--sides=lightgbm,lightgbm+,ranker", "--trials=2", "--seeds=1", "--trees=5", f"--output={tmp_path}"]
-    flags += ["--matches=title:search", '--settings={"members": 1, "epochs": 1}']
+    flags = [f"--table={tmp_path / 'my.csv'}", "--label=grade", "--query=session", "--time=day"]
+    flags += ['--kinds={"shop": "id"}', "--sides=lightgbm,lightgbm+,ranker", "--trials=2", "--seeds=1", "--trees=5"]
+    flags += ["--matches=title:search", '--settings={"members": 1, "epochs": 1}', f"--output={tmp_path}"]
     random = np.random.default_rng(0)
     shop = random.integers(0, 5, 400)
     frame = pd.DataFrame({"session": np.repeat(np.arange(40), 10), "shop": np.char.add("shop ", shop.astype(str))})
     frame["day"], frame["grade"], frame['a, "price"'] = frame["session"] // 2, shop % 3, random.random(400)
     frame["search"], frame["title"] = "a red lamp", random.choice(["a red lamp", "a big chair"], 400)
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "my.csv", index=False)
-    flags[0] = f"--table={tmp_path / 'my.csv'}"
     assert "| lightgbm+ | " in scripts.check_run("benchmarks/real_tables.py", *flags, "--validate_only")
     printed = scripts.check_run("benchmarks/real_tables.py", *flags)
-    rows = {
-        row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (lightgbm.*|ranker.*) \|$", printed, re.M)
-    }
+    rows = rows_of(printed, "lightgbm.*|ranker.*")
     assert list(rows) == ["lightgbm", "lightgbm+", "ranker"]
     assert "test, seed 0:" in printed and "trial 0, seed 0:" not in printed  # continues after the trials
     assert float(rows["lightgbm+"][1]) > 0.9  # The shop decides.
@@ -106,21 +106,22 @@ def test_sequences_compares_methods_by_the_last_items_and_continues(tmp_path):
     starts = np.random.default_rng(0).integers(0, 20, 60)
     lists = [f"u{user} " + " ".join(str((start + k) % 20) for k in range(8)) for user, start in enumerate(starts)]
     (tmp_path / "lists.txt").write_text("\n".join(lists))
+    small = {"dim": 4, "softmax_epochs": 1, "epochs": 1}
     settings = {
-        "Recommender": {"dim": 4, "softmax_epochs": 1, "epochs": 1},
-        "Recommender of sequences": {"history_length": 6, "dim": 4, "softmax_epochs": 1, "epochs": 1},
+        "Recommender": small,
+        "Recommender of sequences": {"history_length": 6, **small},
         "SASRec": [{"dim": 16, "length": 6, "dropout": 0.0, "batch_size": 8, "epochs": 1}],
         "EASE": [{"strength": 1.0}, {"strength": 10.0}],
     }
     flags = [f"--data={tmp_path / 'lists.txt'}", f"--output={tmp_path}", "--workers=0"]
-    flags += [f"--settings={json.dumps(settings)}"]
+    flags.append(f"--settings={json.dumps(settings)}")
     printed = scripts.check_run("benchmarks/sequences.py", *flags)
-    rows = {row.split(" | ")[0]: row.split(" | ")[1:] for row in re.findall(r"^\| (\w.*) \|$", printed, re.M)}
+    rows = rows_of(printed, r"\w.*")
     assert {"popularity", "Markov chain", "item kNN", *settings} < set(rows)
     assert "1.0000" in rows["Markov chain"]
-    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    stored = scripts.results_in(tmp_path)
     assert len(stored) == 8 and scripts.check_run("benchmarks/sequences.py", *flags) == printed
-    assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert scripts.results_in(tmp_path) == stored
 
 
 def test_the_published_growth_is_that_of_the_stored_report(tmp_path):

@@ -1,8 +1,7 @@
 """The scripts that rank files with a trained model, and that evaluate run files."""
 
-import csv
-
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.helpers import scripts
@@ -16,13 +15,9 @@ def run(script, *arguments):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The folder of the data, of the model as a file and as an export, of labels and of a run."""
-    return tmp_path_factory.mktemp("ranking")
-
-
-@pytest.fixture(scope="module")
-def scored(folder):
+def ranked(tmp_path_factory):
+    """The folder of the data, of the model as a file and as an export, of labels and of a run; and the run."""
+    folder = tmp_path_factory.mktemp("ranking")
     data.write_synthetic_letor(folder, num_queries=(20, 10, 15), num_features=16)
     model = models.FeedForwardScorer(hidden=[8], normalization="log1p")
     model.build([None, None, 16])
@@ -31,25 +26,26 @@ def scored(folder):
     scored = list(training.score_queries(model, data.read_letor(folder / "test.txt").batches(4, ids=True)))
     evaluation.write_qrels(folder / "qrels", scored)
     evaluation.write_run(folder / "first.run", scored)
-    return scored
+    return folder, scored
 
 
-def test_files_are_ranked_as_runs_tables_and_rows(folder, scored, tmp_path):
-    test, flags = folder / "test.txt", ["--tag=mine", "--batch_size=4"]
-    run("rank_letor", folder / "export/1", test, f"--output={tmp_path}/run", *flags)
+def test_files_are_ranked_as_runs_tables_and_rows(ranked, tmp_path):
+    folder, scored = ranked
+    test = folder / "test.txt"
+    run("rank_letor", folder / "export/1", test, f"--output={tmp_path}/run", "--tag=mine", "--batch_size=4")
     assert {line.split()[5] for line in (tmp_path / "run").read_text().splitlines()} == {"mine"}
     scores = {query.query_id: dict(zip(query.doc_ids, query.scores.tolist(), strict=True)) for query in scored}
     found = evaluation.read_run(tmp_path / "run")
     assert list(found) == list(scores) and found == {key: pytest.approx(scores[key], abs=1e-4) for key in scores}
     run("rank_letor", folder / "best.keras", test, "--to=csv", f"--output={tmp_path}/csv")
-    with open(tmp_path / "csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["query_id"] == scored[0].query_id]
-    assert [int(row["rank"]) for row in rows] == list(range(1, len(scored[0].scores) + 1))
-    scores = [float(row["score"]) for row in rows]
-    assert scores == sorted(scores, reverse=True)
+    table = pd.read_csv(tmp_path / "csv", dtype={"query_id": str})
+    rows = table[table["query_id"] == scored[0].query_id]
+    assert rows["rank"].tolist() == list(range(1, len(scored[0].scores) + 1))
+    assert rows["score"].is_monotonic_decreasing
 
 
-def test_runs_are_evaluated_and_compared(folder, scored, tmp_path):
+def test_runs_are_evaluated_and_compared(ranked, tmp_path):
+    folder, scored = ranked
     first, qrels = folder / "first.run", f"--qrels={folder / 'qrels'}"
     lines = [f"{name}\tall\t{value:.4f}" for name, value in evaluation.trec_eval(scored).items()]
     assert run("evaluate_run", first, f"--letor={folder}/test.txt").stdout.splitlines() == lines

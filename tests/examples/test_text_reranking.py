@@ -30,25 +30,23 @@ def folder(tmp_path_factory):
     return folder
 
 
-def command(folder, *flags):
-    given = [f"--{name}={folder / 'made_up' / name}" for name in ("docs", "queries", "qrels")]
-    lengths = ["--length=16", "--query_length=6", "--topn=15", "--folds=3", "--epochs=1"]
-    return [SCRIPT, *given, f"--model_dir={folder / 'bert'}", *lengths, *flags]
+SMALL = ["--length=16", "--query_length=6", "--epochs=1"]
 
 
 @pytest.mark.slow
 def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, tmp_path):
-    given = command(folder, "--architecture=cross", "--pretraining_epochs=1", "--losses=zero_shot smoothi_ndcg")
-    given.append(f"--output_dir={tmp_path}")
+    given = [SCRIPT, *(f"--{name}={folder / 'made_up' / name}" for name in ("docs", "queries", "qrels")), *SMALL]
+    given += [f"--model_dir={folder / 'bert'}", f"--output_dir={tmp_path}", "--topn=15", "--folds=3"]
+    given += ["--architecture=cross", "--pretraining_epochs=1", "--losses=zero_shot smoothi_ndcg"]
     first = scripts.check_run(*given, f"--export={tmp_path / 'export'}")
     for name in ("BM25", "Pretrained model + BM25", "SmoothI-NDCG + BM25", "p-values against bm25"):
         assert name in first
     assert tf.saved_model.contains_saved_model(tmp_path / "export" / "1")
-    results = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*.npz")}
+    results = scripts.results_in(tmp_path)
     assert len(results) == 6
     second = scripts.check_run(*given)
     assert second.partition("test metrics")[2] == first.partition("test metrics")[2].partition("Exported")[0]
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*.npz")} == results
+    assert scripts.results_in(tmp_path) == results
 
 
 @pytest.mark.slow
@@ -64,13 +62,12 @@ def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
                 row |= {"query_id": query, "label": labels[query].get(name, 0)}
                 file.write(json.dumps(row | ({"score": -float(number)} if part == "scored" else {})) + "\n")
     files = [f"--{part}={tmp_path / f'{part}.jsonl'}" for part in ("train", "valid")]
-    tests = f"--test={tmp_path / 'plain.jsonl'},{tmp_path / 'scored.jsonl'}"
-    model = [f"--model_dir={folder / 'bert'}", "--length=16", "--query_length=6", "--epochs=1", "--name=mine"]
-    model.append("--frozen_layers=1")
-    scripts.check_run(SCRIPT, *files, tests, *model, "--losses=smoothi_map", f"--output_dir={tmp_path / 'out'}")
+    files += [f"--test={tmp_path / 'plain.jsonl'},{tmp_path / 'scored.jsonl'}", f"--output_dir={tmp_path / 'out'}"]
+    model = [f"--model_dir={folder / 'bert'}", "--name=mine", "--frozen_layers=1", "--losses=smoothi_map"]
+    scripts.check_run(SCRIPT, *files, *SMALL, *model)
     found = experiments.read_results(tmp_path / "out").queries
-    counts = dict.fromkeys(("plain", "scored"), len(queries[10:]))
-    assert found.groupby("dataset")["query"].nunique().to_dict() == counts
+    count = len(queries[10:])
+    assert found.groupby("dataset")["query"].nunique().to_dict() == {"plain": count, "scored": count}
     assert set(found["ranker"]) == {"first stage", "smoothi_map", "smoothi_map + first stage"}
 
 

@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 import dataclasses
+import json
 import multiprocessing
 import os
 import pathlib
@@ -35,20 +36,11 @@ class Deadly(experiments.StoredJob):
         return experiments.Result({"process": os.getpid(), "threads": os.environ.get("TF_NUM_INTRAOP_THREADS")}, {})
 
 
-def random_jobs(dataset, seeds=range(3)):
-    return [experiments.Job(dataset, fold, "random", {}, seed) for fold in ("Fold1", "Fold2") for seed in seeds]
-
-
-def test_a_failing_job_is_reported_and_other_jobs_run(dataset, tmp_path):
-    wrong = experiments.Job(dataset, "Fold1", "single_feature", {"feature": 99})
-    others = random_jobs(dataset)
-    (failure,) = experiments.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=0)
-    assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
-    assert all(jobs.is_done(job, tmp_path) for job in others) and not jobs.is_done(wrong, tmp_path)
+PLACES = [(fold, seed) for fold in ("Fold1", "Fold2") for seed in range(3)]
 
 
 def test_jobs_run_once_on_any_executor_and_those_of_equal_loss_and_data_are_adjacent(dataset, tmp_path):
-    given, ran = random_jobs(dataset), []
+    given, ran = [experiments.Job(dataset, fold, "random", {}, seed) for fold, seed in PLACES], []
 
     def progress(ended, title, total):
         for each in ended:
@@ -58,10 +50,16 @@ def test_jobs_run_once_on_any_executor_and_those_of_equal_loss_and_data_are_adja
 
     with cf.ThreadPoolExecutor(1) as pool:
         assert experiments.run_jobs([*given[::-1], given[0]], tmp_path, executor=pool, progress=progress) == []
-        assert sorted(ran) == [(fold, seed) for fold in ("Fold1", "Fold2") for seed in range(3)]
+        assert sorted(ran) == PLACES
         assert experiments.run_jobs(given, tmp_path, executor=pool, progress=pytest.fail) == []
     experiments.run_jobs(given[::-1], tmp_path / "here", workers=0, progress=progress)
-    assert ran[6:] == [(fold, seed) for fold in ("Fold1", "Fold2") for seed in range(3)]
+    assert ran[6:] == PLACES
+    # A job that fails is reported, and others run.
+    wrong = experiments.Job(dataset, "Fold1", "single_feature", {"feature": 99})
+    other = dataclasses.replace(given[0], seed=9)
+    (failure,) = experiments.run_jobs([wrong, other], tmp_path, workers=0)
+    assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
+    assert jobs.is_done(other, tmp_path) and not jobs.is_done(wrong, tmp_path)
 
 
 @pytest.mark.slow
@@ -75,25 +73,21 @@ def test_a_job_whose_process_dies_runs_once_more_and_nothing_else_is_lost(tmp_pa
     assert multiprocessing.active_children() == []
 
 
-def results_in(output):
-    return {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz") if path.name[0] != "."}
-
-
 @pytest.mark.slow
 def test_a_killed_study_resumes(letor, tmp_path):
-    config = '{"rankers": ["list_net", "ridge"], "grid": {"learning_rate": [0.01, 0.1]},'
-    config += '"settings": {"hidden": [8], "epochs": 40, "batch_size": 4}}'
-    (tmp_path / "config.json").write_text(config)
-    flags = [f"--data={letor}", f"--output_dir={tmp_path}", "--seeds=2", f"--config={tmp_path}/config.json"]
-    program = ["examples/compare_losses.py", *flags, "--workers=1"]
+    config = {"rankers": ["list_net", "ridge"], "grid": {"learning_rate": [0.01, 0.1]}}
+    config["settings"] = {"hidden": [8], "epochs": 40, "batch_size": 4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    program = ["examples/compare_losses.py", f"--data={letor}", f"--output_dir={tmp_path}", "--seeds=2", "--workers=1"]
+    program.append(f"--config={tmp_path}/config.json")
     running = helpers.start_python(*program)
-    helpers.wait_until(lambda: len(results_in(tmp_path)) >= 3, running)
+    helpers.wait_until(lambda: len(scripts.results_in(tmp_path)) >= 3, running)
     running.kill()
     assert "Traceback" not in running.communicate(timeout=60)[1]  # at the end of the worker
-    before = results_in(tmp_path)
+    before = scripts.results_in(tmp_path)
     assert 3 <= len(before) < 18
     printed = scripts.check_run(*program)
-    after = results_in(tmp_path)
+    after = scripts.results_in(tmp_path)
     # Per fold: 2 + 6 jobs of the search, and one more seed of the loss.
     assert len(after) == 18 and before.items() <= after.items()
     assert "ListNet" in printed and (tmp_path / "report.md").is_file()

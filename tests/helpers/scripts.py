@@ -71,11 +71,7 @@ def _run_child(command, **options):
 def run(script, *arguments):
     """Runs a script to its end as `helpers.run_python` does, but for uncaught errors, which are raised here."""
     path, status, output, errors = ROOT / script, None, io.StringIO(), io.StringIO()
-    with (
-        _as_in_a_process(path, *arguments),
-        contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(errors),
-    ):
+    with _as_in_a_process(path, *arguments), contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:
@@ -91,6 +87,11 @@ def check_run(script, *arguments):
     done = run(script, *arguments)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+def results_in(folder):
+    """Returns the complete results with their times; a killed run may leave a hidden, unfinished file."""
+    return {path: path.stat().st_mtime_ns for path in folder.glob("results/**/*.npz") if path.name[0] != "."}
 
 
 def small_rankers(monkeypatch):
