@@ -17,15 +17,12 @@ def tiny(tmp_path):
     return experiments.one_split(*(str(files[split]) for split in ("train", "valid", "test")), name="tiny")
 
 
-CHANGES = [{"seed": 1}, {"ranker": "smoothi_map"}, {"fold": "Fold2"}, {"relevance_level": 2}]
-CHANGES += [{"settings": {"alpha": 2.0}}, {"settings": {"alpha": 1.0, "epochs": 51}}]
-
-
 def test_only_changes_of_the_result_change_the_name(tiny):
     tiny = experiments.Dataset("tiny", {**tiny.folds, "Fold2": tiny.folds["Fold1"]})
     job = experiments.Job(tiny, "Fold1", "smoothi_ndcg", {"alpha": 2.5, "hidden": [8]}, 2)
-    other = [dataclasses.replace(job, **change).file for change in CHANGES]
-    assert len({job.file, *other}) == 1 + len(CHANGES)
+    changes = [{"seed": 1}, {"ranker": "smoothi_map"}, {"fold": "Fold2"}, {"relevance_level": 2}]
+    changes += [{"settings": {"alpha": 2.0}}, {"settings": {"alpha": 1.0, "epochs": 51}}]
+    assert len({job.file, *(dataclasses.replace(job, **change).file for change in changes)}) == 1 + len(changes)
     assert job.file.startswith("tiny/Fold1/smoothi_ndcg_alpha=2.5_hidden=8_seed=2_")
     # 50 is the default value.
     assert dataclasses.replace(job, settings={"epochs": 50, **job.settings}).file == job.file
@@ -75,6 +72,5 @@ def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
             assert list(result.description["valid"].values()) == pytest.approx(np.mean(expected, axis=0).tolist())
     assert result.description["settings"] == {"strength": 0.1}
     assert "test" not in result.description  # Selection reads the description, so it must not contain test metrics.
-    assert jobs.read_result(job, tmp_path).description == result.description
     (folder,) = {path.parent for path in (tmp_path / "results").rglob("*.npz")}
     assert [path.name for path in folder.iterdir()] == [jobs.result_path(job, tmp_path).name]

@@ -8,14 +8,11 @@ from experiments import RANKERS
 from experiments.rankers import PAPER
 from tfr_smooth import losses
 
-SETTINGS = {"hidden": [8], "epochs": 4, "batch_size": 16, "learning_rate": 0.01, "alpha": 10.0}
-RANKER = RANKERS["smoothi_ndcg"]
-
 
 @pytest.mark.slow
 def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     train, valid, test = fold
-    settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
+    settings = {"hidden": [8], "epochs": 4, "batch_size": 16, "learning_rate": 0.01}
     settings |= {"dropout": 0.5, "select_by": "ndcg"}
     ranker = tfr_smooth.Ranker(loss="list_net", seed=3, verbose=False, **{**PAPER, **settings})
     ranker.fit(train.features, train.labels, group=train.lengths, validation=(valid.features, valid.labels, valid.qid))

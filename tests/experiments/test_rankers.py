@@ -20,10 +20,8 @@ def fold_with_one_informative_feature(sign):
         features = random.randn(20, 10, 4).astype(np.float32)
         values = sign * features[:, :, 2]
         labels = (values >= np.sort(values)[:, -3:-2]).astype(np.float32)
-        ids = [str(query) for query in range(20)]
-        return experiments.Queries(
-            features.reshape(-1, 4), labels.ravel(), np.full(20, 10), ids, np.full(200, b"", np.bytes_)
-        )
+        ids, doc_ids = [*map(str, range(20))], np.full(200, b"", np.bytes_)
+        return experiments.Queries(features.reshape(-1, 4), labels.ravel(), np.full(20, 10), ids, doc_ids)
 
     return experiments.Fold(queries(), queries(), queries())
 

@@ -14,10 +14,10 @@ QRELS = "q1 0 d1 1\nq1 0 d2 4\nq2 0 d3 -1\n"
 
 
 def read(tmp_path, qrels=QRELS, **kwargs):
-    for name, content in (("docs.tsv", DOCS), ("queries.tsv", QUERIES), ("qrels.txt", qrels)):
+    contents = {"docs.tsv": DOCS, "queries.tsv": QUERIES, "qrels.txt": qrels}
+    for name, content in contents.items():
         (tmp_path / name).write_text(content)
-    files = (tmp_path / name for name in ("docs.tsv", "queries.tsv", "qrels.txt"))
-    return text_collections.read_collection(*files, **kwargs)
+    return text_collections.read_collection(*(tmp_path / name for name in contents), **kwargs)
 
 
 def rows(table):
@@ -33,15 +33,11 @@ def test_files_become_a_table_of_candidates_and_relevant_documents(tmp_path):
     assert texts.loc["d1", "score"] > 0.0 and np.isnan(texts.loc["d2", "score"])
 
 
-def test_grades_become_gains_and_sources_are_no_candidates(tmp_path):
+def test_grades_become_gains_sources_are_no_candidates_and_wrong_judgments_are_refused(tmp_path):
     assert rows(read(tmp_path, gains={1: 0, 4: 1}, source_grade=-1)) == {("q1", "d2", 1), ("q1", "d1", 0)}
     assert rows(read(tmp_path, source_grade=1)) == {("q1", "d2", 4)}
-
-
-def test_wrong_judgments_are_refused(tmp_path):
     for qrels, message in (
         ("q9 0 d1 1\n", "qrels.txt: query_id 'q9' is not in the file of texts"),
-        ("q2 0 d9 1\n", "qrels.txt: doc_id 'd9' is not in the file of texts"),
         ("q2 0 d1 3\n", r"qrels.txt: grade 3 has no gain, got gains \{1: 1\}"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -54,11 +50,8 @@ def test_scores_are_those_of_the_formula():
     queries = pd.Series({"none": "zebra", "q": "lift"})
     best = text_collections.best_documents(queries, documents, topn=5)
     idf, mean = math.log(1.0 + (3 - 2 + 0.5) / (2 + 0.5)), 8 / 3
-    expected = [
-        (idf * count / (count + 1.5 * (0.25 + 0.75 * length / mean)), name)
-        for name, count, length in (("d1", 2, 3), ("d2", 1, 1))
-    ]
-    scores, names = zip(*sorted(expected, reverse=True), strict=True)
+    d1, d2 = (idf * n / (n + 1.5 * (0.25 + 0.75 * length / mean)) for n, length in ((2, 3), (1, 1)))
+    scores, names = zip(*sorted([(d1, "d1"), (d2, "d2")], reverse=True), strict=True)
     assert best["query_id"].tolist() == ["q", "q"] and best["doc_id"].tolist() == list(names)
     np.testing.assert_allclose(best["score"], scores, rtol=1e-5)
     # The scores of given pairs, in their order; 0 without a common term.
