@@ -2,13 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from tests.helpers.documents import ROOT
 
 
-@pytest.fixture
-def made(monkeypatch):
+def test_columns_follow_from_kinds_and_mean_labels_leave_out_the_queries_of_the_row(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from tables.hand_made import HandMade
     from tables.table import Table
@@ -23,24 +21,14 @@ def made(monkeypatch):
     kinds = {"shop": "id", "item": "id", "seen": "set:|", "search": "text", "title": "text"}
     features = ["shop", "price", "age", "item", "seen", "search", "title"]
     table = Table(rows, features, kinds, [("title", "search"), ("item", "seen")])
-    return table, HandMade(table, "train")
-
-
-def test_mean_labels_leave_out_the_queries_of_the_row(made):
-    table, columns = made
-    train = table.part("train")
+    columns, train, test = HandMade(table, "train"), table.part("train"), table.part("test")
     is_of_one_query = train["shop"].str.startswith("only")
     means = columns.of_training_rows()["shop, mean label"]
     np.testing.assert_allclose(means[is_of_one_query], train["label"].mean(), rtol=1e-6)
     assert means[~is_of_one_query].std() > 0
-    unseen = columns(table.part("test"))["shop, mean label"][table.part("test")["shop"].str.startswith("only")]
-    np.testing.assert_allclose(unseen, train["label"].mean(), rtol=1e-6)
-
-
-def test_columns_follow_from_kinds(made):
-    table, columns = made
-    test = table.part("test")
     values = columns(test)
+    unseen = values["shop, mean label"][test["shop"].str.startswith("only")]
+    np.testing.assert_allclose(unseen, train["label"].mean(), rtol=1e-6)
     assert list(values) == list(columns.of_training_rows())
     assert "age, rank" not in values and "seen, mean label" not in values  # equal in each list
     np.testing.assert_allclose(values["price, rank"], test.groupby("query")["price"].rank() / 4, rtol=1e-6)
