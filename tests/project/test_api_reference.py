@@ -40,10 +40,8 @@ def test_public_names_are_listed_in_all():
 
 def test_public_docstrings_are_complete():
     lacking = []
-    places = [
-        (f"{package.__name__}.{name}", getattr(package, name)) for package in packages() for name in package.__all__
-    ]
-    for place, described in places:
+    for package, name in ((each, name) for each in packages() for name in each.__all__):
+        place, described = f"{package.__name__}.{name}", getattr(package, name)
         if inspect.isclass(described) or inspect.isfunction(described):
             lacking += [f"{place}: {part}" for part in missing(described)]
         if inspect.isclass(described):

@@ -34,10 +34,7 @@ def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_path
         assert ["error"] not in found and "stderr" not in found, name
         text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(notebook))
         assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == [], name
-
-
-def test_they_open_in_colab_and_install_a_clone_there():
-    for name, notebook in NOTEBOOKS.items():
+        # It opens in Colab, and installs a clone there.
         first, *_ = ("".join(cell["source"]) for cell in notebook["cells"])
         repository = "github/tfr-smooth/tfr_smooth/blob/main"
         assert f"(https://colab.research.google.com/{repository}/docs/notebooks/{name}.ipynb)" in first

@@ -59,11 +59,9 @@ def metadata(wheel):
 
 
 def test_wheel_contains_exactly_the_package(wheel):
-    names = wheel.namelist()
-    inside = sorted(name for name in names if not name.startswith(INFO))
-    assert inside == [path.relative_to(ROOT).as_posix() for path in FILES]
-    assert "tfr_smooth/py.typed" in inside
-    assert INFO + "licenses/LICENSE" in names
+    names = [path.relative_to(ROOT).as_posix() for path in FILES]
+    assert sorted(name for name in wheel.namelist() if not name.startswith(INFO)) == names
+    assert "tfr_smooth/py.typed" in names and INFO + "licenses/LICENSE" in wheel.namelist()
 
 
 def test_source_archive_contains_the_package_and_what_builds_it(source, tmp_path):
@@ -90,15 +88,10 @@ def test_readme_in_the_wheel_has_absolute_links(metadata):
 
 
 def test_wheel_declares_every_imported_package(metadata):
-    other_names = {
-        "PIL": "matplotlib",  # which requires Pillow
-        "google": "protobuf",
-        "pytrec_eval": "pytrec_eval-terrier",
-        "tensorflow_serving": "tensorflow-serving-api",
-    }
-    imported = set().union(*map(imported_packages, FILES))
+    other_names = {"google": "protobuf", "pytrec_eval": "pytrec_eval-terrier"}
+    other_names |= {"PIL": "matplotlib", "tensorflow_serving": "tensorflow-serving-api"}  # Matplotlib requires Pillow.
     # scikit-learn itself calls the methods that import it, or it is not necessary.
-    outside = imported - set(sys.stdlib_module_names) - {"sklearn", "tfr_smooth"}
+    outside = set().union(*map(imported_packages, FILES)) - set(sys.stdlib_module_names) - {"sklearn", "tfr_smooth"}
     needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
     declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}
     assert {other_names.get(name, name.replace("_", "-")) for name in outside} <= declared
@@ -109,8 +102,7 @@ def test_wheel_declares_every_imported_package(metadata):
 def test_recipe_for_conda_forge_has_the_requirements_and_commands_of_the_wheel(wheel, metadata):
     recipe = yaml.safe_load(read("conda/recipe.yaml"))
     needs = [re.match(r"([\w-]+)(.*)", need) for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
-    conda_names = {"typing-extensions": "typing_extensions"}
-    expected = [f"{conda_names.get(need[1], need[1])} {need[2]}" for need in needs]
+    expected = [f"{need[1].replace('typing-extensions', 'typing_extensions')} {need[2]}" for need in needs]
     assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *expected]
     # conda-forge's python_min is 3.10; a package that needs a newer Python sets it in `context`.
     assert metadata["Requires-Python"] == ">=" + recipe["context"].get("python_min", "3.10")
@@ -129,8 +121,7 @@ def test_citation_recipe_and_changelog_have_the_version():
     assert f'\n  version: "{VERSION}"\n' in read("conda/recipe.yaml")
     number, date = re.search(r"^## \[(.+?)\] - (.+)$", read("CHANGELOG.md"), re.M).groups()
     release, _, development = VERSION.partition(".dev")
-    assert number == release
-    assert (date == "Unreleased") == bool(development)
+    assert number == release and (date == "Unreleased") == bool(development)
 
 
 # Imports between the parts of the package.
@@ -177,22 +168,14 @@ TABLE = re.search(r"^\| module \|.*?\n\n", read("CONTRIBUTING.md"), re.M | re.S)
 ORDER = [name for row in re.findall(r"^\|(.*?)\|", TABLE, re.M) for name in re.findall(r"`(\w+)(?:\.py|/)`", row)]
 
 
-def test_the_table_of_modules_is_complete():
+def test_a_part_imports_only_those_before_it_in_the_table_of_modules_and_modules_no_circle():
     assert sorted(ORDER) == sorted({part_of(path) for path in MODULES.values()})
-
-
-def test_a_part_imports_only_those_before_it_in_the_table_of_modules():
     for path in MODULES.values():
         before = ORDER[: ORDER.index(part_of(path)) + 1]
         assert {part_of(each) for each in imported_modules(path)} <= set(before), path
-
-
-def test_no_modules_import_each_other_in_a_circle():
     graph = {path: imported_modules(path, for_types=False) for path in MODULES.values() if path.name != "__init__.py"}
     assert list(graphlib.TopologicalSorter(graph).static_order())
-
-
-def test_the_container_of_lists_imports_no_reader():
+    # The container of lists imports no reader.
     container = [path for path in FILES if path.parent.name == "data" and path.name != "__init__.py"]
     assert container and not [path for path in container if "data.reading" in path.read_text(encoding="utf-8")]
 

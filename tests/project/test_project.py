@@ -30,7 +30,7 @@ def test_workflows_run_only_make_targets_with_known_variables():
                 assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), (name, command)
 
 
-def test_relative_links_make_targets_and_extras_exist():
+def test_relative_links_make_targets_extras_and_tests_exist():
     for page in GUIDES:
         text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
         links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text) if page in OUTSIDE else []
@@ -40,13 +40,16 @@ def test_relative_links_make_targets_and_extras_exist():
         extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", read(page))
         # `[extra]` is a placeholder.
         assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= EXTRAS, page
-
-
-def test_the_installation_page_describes_every_extra():
     assert EXTRAS - {"test", "dev", "docs"} <= set(re.findall(r"\[([a-z-]+)\]`?'? ?", read("docs/installation.md")))
+    names = re.findall(r"\b((?:tests|tfr_smooth)/[\w/]+(?:\.py)?)(?:::(\w+))?", MAKEFILE)
+    assert len(names) > 10
+    assert [path for path, _ in names if not (ROOT / path).exists()] == []
+    assert [test for path, test in names if test and f"def {test}(" not in read(path)] == []
 
 
-def test_public_names_of_the_package_are_imported():
+def test_scripts_import_public_names_of_the_package_which_does_not_refer_to_the_laboratory():
+    files = list((ROOT / "tfr_smooth").rglob("*.py"))
+    assert files and [path for path in files if "experiments" in path.read_text("utf-8")] == []
     paths = [*(ROOT / "examples").glob("*.py"), *(ROOT / "experiments").glob("*.py")]
     nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     origins = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
@@ -56,15 +59,3 @@ def test_public_names_of_the_package_are_imported():
         if module.partition(".")[0] == "tfr_smooth" and module != "tfr_smooth.tf_ranking":  # which needs Keras 2
             public = getattr(importlib.import_module(module), "__all__", ())
             assert name in public or (module == "tfr_smooth" and name in {*PACKAGES, "_files"}), (module, name)
-
-
-def test_the_package_does_not_refer_to_the_laboratory():
-    files = list((ROOT / "tfr_smooth").rglob("*.py"))
-    assert files and [path for path in files if "experiments" in path.read_text("utf-8")] == []
-
-
-def test_the_makefile_names_tests_that_exist():
-    names = re.findall(r"\b((?:tests|tfr_smooth)/[\w/]+(?:\.py)?)(?:::(\w+))?", MAKEFILE)
-    assert len(names) > 10
-    assert [path for path, _ in names if not (ROOT / path).exists()] == []
-    assert [test for path, test in names if test and f"def {test}(" not in read(path)] == []

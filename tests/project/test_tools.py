@@ -26,20 +26,19 @@ def test_the_last_line_counts_tests_skips_late_tests_and_minutes(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "tests"),
-    [
-        ("tfr_smooth/losses/base.py", ["tests/losses", "tfr_smooth/losses"]),
-        ("tfr_smooth/_files.py", ["tests/test_files.py", "tfr_smooth/_files.py"]),
-        ("tests/text/conftest.py", ["tests/text"]),
-        ("tests/test_files.py", ["tests/test_files.py"]),
-        ("examples/tune.py", ["tests/examples"]),
-        ("docs/ranker.md", ["tests/project"]),
-        ("tests/helpers/facts.py", ["tests", "tfr_smooth"]),
-    ],
-)
-def test_the_tests_of_a_changed_file_mirror_it(path, tests):
-    assert changed_tests.tests_of(path) == tests and all((ROOT / test).exists() for test in tests)
+TESTS = {
+    "tfr_smooth/losses/base.py": ["tests/losses", "tfr_smooth/losses"],
+    "tfr_smooth/_files.py": ["tests/test_files.py", "tfr_smooth/_files.py"],
+    "tests/text/conftest.py": ["tests/text"],
+    "examples/tune.py": ["tests/examples"],
+    "docs/ranker.md": ["tests/project"],
+    "tests/helpers/facts.py": ["tests", "tfr_smooth"],
+}
+
+
+def test_the_tests_of_a_changed_file_mirror_it():
+    assert {path: changed_tests.tests_of(path) for path in TESTS} == TESTS
+    assert all((ROOT / test).exists() for tests in TESTS.values() for test in tests)
 
 
 def test_no_test_starts_after_the_time_for_all_tests(monkeypatch):
