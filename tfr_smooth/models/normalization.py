@@ -218,11 +218,14 @@ class Standardize(_Normalizer):
         Returns:
           float32 [batch, list, F]; values for padding are ignored.
         """
-        # The difference of finite features may overflow, that of their halves cannot.
+        # The difference of finite features may overflow, that of their quarters cannot. Programs that simplify exported
+        # graphs multiply by 1 / stddev, which is no denormal number for a quarter, and would subtract the sum of the mean
+        # and its rest, which is the mean: the maximum keeps the two apart.
         weights = (self.mean, self.mean_rest, self.stddev)
-        mean, rest, stddev = (0.5 * tf.convert_to_tensor(weight) for weight in weights)
+        mean, rest, stddev = (0.25 * tf.convert_to_tensor(weight) for weight in weights)
         constant = stddev == 0.0
-        return tf.where(constant, 0.0, (0.5 * features - mean - rest) / tf.where(constant, 1.0, stddev))
+        shifted = tf.maximum(0.25 * features - mean, -np.inf) - rest
+        return tf.where(constant, 0.0, shifted / tf.where(constant, 1.0, stddev))
 
 
 @_serialization.register
