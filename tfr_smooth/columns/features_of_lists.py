@@ -88,21 +88,18 @@ class FeaturesOfLists:
           The lists.
         """
         count, width = len(lists.source), self.num_features
-        if self.stacked and width == len(self.columns):
-            if not any(np.isnan(part).any() for part in matrices(lists, np.arange(count))):
-                return lists
-        elif 4 * count * width > _MOST_BYTES:
+        # Numbers that are all known are their features.
+        is_all = self.stacked and width == len(self.columns)
+        if is_all and not any(np.isnan(part).any() for part in matrices(lists, np.arange(count))):
+            return _prepared(lists.replace(lists.roles))
+        if not is_all and 4 * count * width > _MOST_BYTES:
             return lists
         matrix = np.zeros([count, width], np.float32)
         all_rows = lists.rows
         for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
             rows = all_rows[places]
             matrix[rows] = self.features(lists, rows, lengths)
-        return lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
-
-    def is_prepared(self, lists: Lists) -> bool:
-        """Whether the features of lists are those of the layer."""
-        return lists.is_dense and lists.num_features == self.num_features
+        return _prepared(lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)}))
 
     def features(self, lists: Lists, rows: np.ndarray, lengths: Any) -> np.ndarray:
         """Returns the features of whole lists, which `transform` takes or returned.
@@ -115,7 +112,7 @@ class FeaturesOfLists:
         Returns:
           float32 [n, num_features].
         """
-        if self.is_prepared(lists):
+        if lists.is_prepared:
             return lists.column(DENSE)(rows)
         return tf.boolean_mask(*self.prepare_lists(*self.raw(lists, rows), lengths)).numpy()
 
@@ -131,7 +128,7 @@ class FeaturesOfLists:
           The dataset, with the inputs "features" and "mask".
         """
         dataset = lists.batches(batch_size, **options)
-        if self.is_prepared(lists):
+        if lists.is_prepared:
             return dataset
 
         @tf.autograph.experimental.do_not_convert
@@ -141,6 +138,11 @@ class FeaturesOfLists:
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
         return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
+
+
+def _prepared(lists: Lists) -> Lists:
+    lists.is_prepared = True
+    return lists
 
 
 def matrices(lists: Lists, rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -139,7 +139,7 @@ def learn_trees(
     for places, inputs in _inputs(layer, others):
         column[other_rows[places], 0] = trees(inputs)
     column[rows, 0] = factor * fitted.scores
-    in_memory = layer.is_prepared(lists) and 4 * len(column) * layer.num_features <= _MOST_BYTES
+    in_memory = lists.is_prepared and 4 * len(column) * layer.num_features <= _MOST_BYTES
     with_scores = _with_scores(lists, DENSE if in_memory else STATISTICS, column)
     return layer.replace(trees=trees), with_scores
 

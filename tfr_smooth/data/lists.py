@@ -73,6 +73,7 @@ class Lists:
       source: The columns with the rows of the source, also those of queries that are not selected.
       query_ids: The id of each query, as an Arrow array.
       lengths: int64 [queries], the number of documents of each query.
+      is_prepared: Whether the features are those that a `TableFeatures` made of the columns.
 
     Example:
       >>> from tfr_smooth import data
@@ -80,6 +81,8 @@ class Lists:
       >>> len(lists), lists.starts.tolist(), lists.values("label").tolist()
       (2, [0, 2, 3], [1.0, 2.0, 0.0])
     """
+
+    is_prepared = False
 
     def __init__(
         self,
@@ -258,6 +261,7 @@ class Lists:
         """
         replaced, columns = copy.copy(self), columns or {}
         by_name = {name: columns[name] if name in columns else self.source[name] for name in roles.columns}
+        replaced.is_prepared = self.is_prepared and roles.features == self.roles.features
         replaced.roles, replaced.source, replaced._readers = roles, pa.table(by_name), {}
         return replaced
 

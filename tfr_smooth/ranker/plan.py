@@ -189,6 +189,7 @@ class TrainingPlan:
             settings={**self.identity(), **(settings or {})},
             prepare=lambda: None if initial is not None else model.adapt(one_epoch),
             callbacks=[schedule, *callbacks],
+            feature_names=layer.feature_columns,
             verbose=p["verbose"],
         )
         scorer = self.make_scorer(layer, initial)

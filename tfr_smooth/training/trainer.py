@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfr_smooth import _files, _keras
 from tfr_smooth.training import strategies
 from tfr_smooth.training.resuming import ResumableTraining
+from tfr_smooth.training.stop_on_nan import StopOnNaN
 from tfr_smooth.training.validation import Validation
 
 
@@ -29,6 +30,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     prepare: Callable[[], object] | None = None,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    feature_names: Sequence[str] | None = None,
     verbose: bool = False,
 ) -> dict[str, list[float]]:
     """Trains a compiled and built model with `fit`.
@@ -45,6 +47,7 @@ def train(
       settings: Settings that identify the training run, as JSON values, as for `ResumableTraining`.
       prepare: Called before the first epoch unless the training run is resumed, such as to adapt the model.
       callbacks: Further callbacks, which receive the results of the validation.
+      feature_names: The names of the features, for errors. None calls them by their number, from 1.
       verbose: Whether to print Keras's progress: bars on a terminal, otherwise a line per epoch. The last line says
         which epoch is used, and how long the training took.
 
@@ -52,7 +55,8 @@ def train(
       The training loss and the validation metrics of all epochs, by name.
 
     Raises:
-      ValueError: If the checkpoints are those of other settings or of more epochs, or another process trains there.
+      ValueError: If the checkpoints are those of other settings or of more epochs, another process trains there, or the
+        loss becomes NaN, as `StopOnNaN` says.
 
     Example:
       >>> import tensorflow as tf
@@ -86,14 +90,16 @@ def train(
             if steps_per_epoch is None:  # Keras does not know the size of all datasets.
                 stack.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", "Your input ran out of data; interrupting training")
+            dataset = dataset_fn(finished)
+            one_epoch = dataset if steps_per_epoch is None else dataset.take(steps_per_epoch)
             history = model.fit(
-                dataset_fn(finished),
+                dataset,
                 initial_epoch=finished,
                 epochs=epochs,
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
                 verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
-                callbacks=used,
+                callbacks=[StopOnNaN(one_epoch, names=feature_names), *used],
             ).history
     if resumable is not None:
         history = resumable.history
