@@ -218,9 +218,9 @@ class Standardize(_Normalizer):
         Returns:
           float32 [batch, list, F]; values for padding are ignored.
         """
-        # The difference of finite features may overflow, that of their quarters cannot. Programs that simplify exported
-        # graphs multiply by 1 / stddev, which is no denormal number for a quarter, and would subtract the sum of the mean
-        # and its rest, which is the mean: the maximum keeps the two apart.
+        # The difference of finite features may overflow, that of their quarters cannot. Programs that simplify
+        # exported graphs multiply by 1 / stddev, which is no denormal number for a quarter, and would subtract the sum
+        # of the mean and its rest, which is the mean: the maximum keeps the two apart.
         weights = (self.mean, self.mean_rest, self.stddev)
         mean, rest, stddev = (0.25 * tf.convert_to_tensor(weight) for weight in weights)
         constant = stddev == 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import csv as text_csv
 import io
 import os
 import re
@@ -103,10 +104,44 @@ def _check_head(path: str, head: bytes, delimiter: str, reading: Reading) -> Non
     if csv.ReadOptions().encoding == reading.encoding:
         check_utf8(head.rpartition(b"\n")[0], path)
     header = head.partition(b"\n")[0].decode(reading.encoding, "replace")
+    if not head.strip():
+        raise ValueError(f"{path}: expected the names of the columns, got an empty file")
+    names = next(text_csv.reader([header.rstrip("\r")], delimiter=delimiter))
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{path}:1: column {min(twice)!r} must have a name of its own, got it twice")
     for other in _DELIMITERS if reading.delimiter is None and delimiter not in header else ():
         if other in header:
             count = header.count(other) + 1
             raise ValueError(f"{path}: 1 column, {count} in the header by {other!r}: pass delimiter={other!r}")
+
+
+def check_csv_bytes(files: Any, path: str, encoding: str) -> None:
+    """Refuses a file of the dataset that ends within quotes, whose rows from there on are one value, or has NUL bytes.
+
+    As in Arrow, a quote at the start of a value opens it, and two quotes in it are one.
+    """
+    delimiter = re.escape(files.format.parse_options.delimiter.encode())
+    opening, rest, is_open = re.compile(rb"(?<![^\n\r" + delimiter + rb'])"'), re.compile(rb'[^"]*(?:""[^"]*)*("?)'), 0
+    with io.BufferedReader(files.filesystem.open_input_stream(path)) as file:
+        for first, content in _blocks(file, encoding):
+            if (place := content.find(0)) >= 0:
+                line = first + content.count(b"\n", 0, place)
+                raise ValueError(f"{path}:{line}: expected text, got a NUL byte")
+            place = 0
+            while True:
+                start = place
+                if not is_open:
+                    if (found := opening.search(content, place)) is None:
+                        break
+                    start, place = found.span()
+                closed = rest.match(content, place)
+                place = closed.end()  # type: ignore[union-attr]
+                if not closed[1]:  # type: ignore[index]
+                    is_open = is_open or first + content.count(b"\n", 0, start)
+                    break
+                is_open = 0
+    if is_open:
+        raise ValueError(f"{path}:{is_open}: expected a quote that is closed, got one up to the end of the file")
 
 
 def _first_file(path: str, filesystem: fs.FileSystem) -> str:

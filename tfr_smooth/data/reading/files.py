@@ -250,7 +250,11 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
                 yield table if roles is None else checks.checked(table, roles, stack=stack, where=where, part=True)
                 first_row += len(table)
                 is_empty = False
+            if source.is_csv:
+                file_formats.check_csv_bytes(files, fragment.path, reading.encoding)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            if source.is_csv:
+                file_formats.check_csv_bytes(files, fragment.path, reading.encoding)
             raise ValueError(described(error, fragment.path, fragment.path)) from None
     if is_empty:
         raise ValueError(f"`paths` must have at least one row, got none in {files.files}.")

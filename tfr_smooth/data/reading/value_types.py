@@ -212,7 +212,8 @@ def _fails(read: Callable[[Any], Any], values: Any) -> bool:
 
 def check_utf8(content: bytes, path: str, line: int = 1) -> None:
     """Checks that the bytes of a file are UTF-8; `line` is the number of the first one."""
-    hint = "utf-16" if b"\0" in content[:_START] else "cp1252"
+    start = content[:_START]
+    hint = "utf-16" if 4 * start.count(0) > len(start) else "cp1252"  # of ASCII, every second byte is 0
     try:
         if hint == "cp1252":
             content.decode()
