@@ -80,6 +80,26 @@ def test_other_scorers_take_features_and_rank_like_the_saved_model(tmp_path):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("normalization", ["standardize", "quantiles"])
+def test_numbers_of_any_size_are_normalized_as_by_the_model(normalization, tmp_path):
+    """Also where the mean of a column is no float32 number, and where the reciprocal of a deviation underflows."""
+    random, columns = np.random.default_rng(0), [np.float32([-3e38, 3e38] * 30), np.float32([1e-38, 3e-38] * 30)]
+    for size in 10.0 ** np.arange(-30.0, 38.0, 8.0):
+        for steps in (1, 1e3, 1e6):  # of float32
+            columns.append(
+                np.float32(size) + np.spacing(np.float32(size)) * random.integers(0, steps, 60, endpoint=True)
+            )
+    features = np.stack(columns, axis=-1).astype(np.float32).reshape(10, 6, -1)
+    tf.keras.utils.set_random_seed(0)
+    model = models.FeedForwardScorer(hidden=[], normalization=normalization)
+    model.adapt([({"features": features}, None)])
+    inputs = {"features": features, "mask": np.ones([10, 6], bool)}
+    expected = model(inputs).numpy()
+    found = onnx_scores(serving.export_onnx(model, tmp_path / "ranker.onnx"), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def table_model(*columns, **options):
     layer = TableFeatures([Number(name="price"), *columns], **options)
     return models.TableScorer(layer, models.FeedForwardScorer(hidden=[4]))
