@@ -1,6 +1,7 @@
 """Partitions have the scores and recommendations of the whole table, in any order and form."""
 
 import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.ranker.test_ranker import NEW
-from tfr_smooth import serving
+from tfr_smooth import models, serving
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +29,16 @@ def test_parts_have_the_scores_of_the_table(model, ranker, path):
         assert [*found.columns] == ["query", "s"] and found["s"].dtype == np.float32
         np.testing.assert_array_equal(found["query"], part["query"])
         np.testing.assert_allclose(found["s"], expected[part.index], rtol=1e-6, atol=1e-6)
+
+
+def test_an_export_that_is_written_again_is_loaded_again(tmp_path):
+    part = pd.DataFrame({"query": [1, 1], "price": [2.0, 3.5]})
+    for _ in range(2):
+        shutil.rmtree(tmp_path / "export", ignore_errors=True)
+        model = models.FeedForwardScorer(hidden=[4])
+        serving.export_ranker(model, tmp_path / "export", feature_names=["price"], warmup=False)
+        scores = serving.PartitionScorer(tmp_path / "export", query="query")(part)["score"]
+        np.testing.assert_allclose([scores], model(np.float32([[[2.0], [3.5]]])), rtol=1e-6, atol=1e-6)
 
 
 def test_wrong_arguments_and_values_are_named(ranker, path):
