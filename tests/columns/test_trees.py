@@ -115,6 +115,7 @@ def learn(layer, x, lengths, labels=None, weights=None, before=None, **given):
     """Returns what `learn_trees` does, by default for labels that follow from the first number."""
     labels = np.digitize(x[:, 0], [-1.0, 0.0, 1.0]) if labels is None else labels
     lists = data.from_arrays(x, labels, np.repeat(np.arange(len(lengths)), lengths), weights=weights)
+    lists.is_prepared = lists.num_features == layer.num_features
     options = {"gain": "exponential", "seed": 0, "before": before}
     options["given"] = {"num_iterations": 3, "early_stopping_round": 0, "min_data_in_leaf": 2, **given}
     return learn_trees(layer, lists, np.arange(len(lengths)), **options)

@@ -71,6 +71,7 @@ def rest_server(run):
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_scores_over_grpc_and_rest_are_those_of_the_model(grpc_server, rest_server):
     expected, client = MODEL(FEATURES[np.newaxis]).numpy()[0], scripts.load(CLIENT)
     with grpc.insecure_channel(grpc_server) as channel:

@@ -62,6 +62,7 @@ def body_of(frame):
     return {"query": {"age": int(frame["age"].iloc[0])}, "documents": documents_of(frame)}
 
 
+@pytest.mark.slow
 def test_sixteen_clients_at_once_get_the_scores_of_predict(send, ranker):
     frames = [frame for _, frame in NEW.groupby("query", sort=False)] * 6
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -89,6 +90,7 @@ def test_wrong_requests_name_the_column_and_what_was_expected(send):
         assert status == 422 and name in str(answer["detail"]) and expected in str(answer["detail"])
 
 
+@pytest.mark.slow
 def test_recommenders_have_their_own_route(tmp_path):
     options = {"dim": 8, "softmax_epochs": 2, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
     interactions = recommendation.Interactions(likes(), [f"u{user}" for user in range(24)], [*range(24)])

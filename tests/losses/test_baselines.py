@@ -99,6 +99,7 @@ def test_value_equals_the_reference(arguments):
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_float32_equals_float64_for_large_scores():
     labels, scores = a_list(2, 10)
     scores = np.float32(np.round(scores * 1e4))

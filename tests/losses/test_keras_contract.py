@@ -118,6 +118,7 @@ def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
 
 
 @pytest.mark.keras_2
+@pytest.mark.slow
 def test_an_own_model_takes_every_metric_by_get():
     names = [name for name in metrics.NAMES if name in metrics.METRICS]
     model = tf.keras.Sequential([tf.keras.Input((4, 2)), tf.keras.layers.Dense(1), tf.keras.layers.Reshape((4,))])

@@ -39,6 +39,7 @@ def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
 
 @pytest.mark.keras_2
 @quick_or_slow(["softsort_ndcg", "instances", "mse"], quick=["softsort_ndcg"])
+@pytest.mark.slow
 def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(name, tmp_path):
     loss, metric, weighted = {
         "softsort_ndcg": ("softsort_ndcg", ["ndcg", "softsort_map"], ["mrr"]),

@@ -60,6 +60,7 @@ def test_an_unregistered_metric_in_a_config_raises():
         losses.MeasureLoss.from_config(config)
 
 
+@pytest.mark.slow
 def test_a_custom_metric_works_with_every_ranking():
     labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)
     for name in rankings.RANKINGS:

@@ -121,6 +121,7 @@ def test_trainable_variables_and_tensors_and_bad_values_of_variables_raise():
 
 
 @quick_or_slow(RELAXATIONS, quick=["softsort"])
+@pytest.mark.slow
 def test_a_temperature_may_be_a_variable_in_every_mode(name):
     labels, scores = map(tf.constant, modes.batch())
     name, temperature, step = f"{name}_ndcg", RELAXATIONS[name].temperature, modes.step

@@ -53,6 +53,7 @@ def test_the_mean_is_over_lists_that_any_objective_includes():
     assert value == 0.0 and not gradient.any()
 
 
+@pytest.mark.slow
 def test_the_value_is_the_same_in_graphs():
     loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)
     eager = value_and_gradient(loss, LABELS, SCORES)

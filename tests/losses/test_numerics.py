@@ -23,6 +23,7 @@ def get(name, **kwargs):
 
 
 @quick_or_slow(["smoothi_ndcg", *modes.SAMPLE[2:-3], "list_net"], quick=["softsort_mrr"])
+@pytest.mark.slow
 def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
@@ -88,6 +89,7 @@ def test_large_labels_keep_precision(name):
         np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest)
 
 
+@pytest.mark.slow
 def test_smoothi_ndcg_of_large_labels_equals_float64():
     """A mean label far below the highest has almost no gain and almost no gradient, because 2^y is steep."""
     lists = [0.0, 128.0, 1.0], [127.0, 128.0, 0.0], [128.0, 3.0, 0.0, 126.0], [64.0, 60.0]

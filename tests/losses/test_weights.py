@@ -123,6 +123,7 @@ def test_huge_weights_have_a_finite_value_and_gradient(name):
 
 
 @pytest.mark.parametrize("is_slow", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_shift_invariant_says_whether_a_shift_of_the_scores_changes_the_loss(is_slow):
     cheap = [name for name in (*modes.BASELINES, *MULTI_SCORE, "softsort_ndcg", "approx_ndcg") if name not in SLOW]
     for name in [*SLOW, *modes.ONE_OF_EACH] if is_slow else cheap:

@@ -14,6 +14,7 @@ SMALL = {"hidden": [4], "members": 1, "epochs": 2, "loss": "softmax", "verbose":
 
 
 @pytest.mark.parametrize("trees", [False, {"num_leaves": 2, "min_data_in_leaf": 1}])
+@pytest.mark.slow
 def test_missing_values_after_a_training_without_any_are_their_column_s_mean(trees):
     def fitted(X, **options):
         ranker = tfr_smooth.Ranker(**SMALL, select_by="ndcg", trees=trees)

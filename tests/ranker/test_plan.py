@@ -25,6 +25,7 @@ ROLES = {"label": "label", "query": "query"}
 
 
 @pytest.mark.parametrize(("loss", "select_by", "name"), [("softmax", "smooth", "ndcg"), ("smoothi_ndcg", "map", "map")])
+@pytest.mark.slow
 def test_select_by_names_the_metric_that_selects_the_epoch(loss, select_by, name, capsys):
     ranker = tfr_smooth.Ranker(**{**QUICK, "loss": loss, "epochs": 1, "verbose": True}, select_by=select_by)
     ranker.fit(FRAME, **ROLES, validation=FRAME, further_metrics=[metrics.MRRMetric()])

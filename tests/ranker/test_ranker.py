@@ -69,6 +69,7 @@ def raw_inputs(frame, ranker):
 
 
 @pytest.mark.keras_2
+@pytest.mark.slow
 def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict(ranker, tmp_path):
     folder = ranker.export(tmp_path / "export", warmup=False, card=None)
     rank = tf.saved_model.load(str(folder)).signatures["rank"]
@@ -90,6 +91,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
     np.testing.assert_allclose(ranker.predict(some), scores[some.index], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_features_prepared_for_each_batch_train_like_those_in_memory(of_arrays, monkeypatch):
     monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
     features, labels, queries = numbers()
@@ -188,6 +190,7 @@ def test_weights_scale_the_loss_of_documents():
     assert np.abs(unweighted.predict(FRAME) - by_column.predict(FRAME)).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_many_queries_need_fewer_epochs(untrained):
     settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0, "select_by": "last"}
     for queries in (2, 101, 250, 2000):

@@ -37,6 +37,7 @@ def calibrated(plain):
 
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
+@pytest.mark.slow
 def test_calibration_keeps_the_order_and_makes_probabilities(plain, method):
     calibrated = pickle.loads(pickle.dumps(plain)).calibrate(VALID, method=method)
     raw, probabilities = plain.predict(TEST), calibrated.predict(TEST)
@@ -47,6 +48,7 @@ def test_calibration_keeps_the_order_and_makes_probabilities(plain, method):
     assert probabilities.mean() == pytest.approx((TEST["label"] >= 1).mean(), abs=0.07)
 
 
+@pytest.mark.slow
 def test_files_pickles_and_exports_give_the_predictions(calibrated, tmp_path):
     expected = calibrated.predict(TEST)
     calibrated.save(tmp_path / "ranker.keras")
@@ -64,6 +66,7 @@ def test_files_pickles_and_exports_give_the_predictions(calibrated, tmp_path):
     assert (masked[5:] == tfr_smooth.models.PADDING_SCORE).all()
 
 
+@pytest.mark.slow
 def test_the_last_calibration_applies_and_fit_removes_it(plain):
     ranker = pickle.loads(pickle.dumps(plain)).calibrate(VALID)
     first = ranker.predict(TEST)

@@ -32,6 +32,7 @@ def ranker():
     return tfr_smooth.Ranker(**SMALL).fit(FRAME, label=LABELS, query="query")
 
 
+@pytest.mark.slow
 def test_each_label_is_measured_also_after_a_file(ranker, tmp_path):
     found = ranker.evaluate(NEW, measures=["ndcg", "map"])
     assert list(found) == ["relevance/ndcg", "relevance/map", "purchase/ndcg", "purchase/map"]

@@ -55,6 +55,7 @@ def test_ranks_learn_what_the_value_does_not_say_and_documents_are_scored_alone_
     assert ranker.score(new, **given) > 0.9
 
 
+@pytest.mark.slow
 def test_ranks_need_the_queries_also_of_one_document(fitted):
     ranker, new, _ = fitted
     one = new[:1]
@@ -63,6 +64,7 @@ def test_ranks_need_the_queries_also_of_one_document(fitted):
         ranker.predict(one.drop(columns="query") if isinstance(new, pd.DataFrame) else one)
 
 
+@pytest.mark.slow
 def test_files_models_and_exports_have_the_ranks_and_shares(fitted, tmp_path):
     ranker, new, given = fitted
     assert given or ranker.features_.list_shares == ("brand",)

@@ -66,6 +66,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     np.testing.assert_allclose(scores[3000:], known[3000:], rtol=1e-5, atol=1e-5)  # other documents: the mean
 
 
+@pytest.mark.slow
 def test_files_and_exports_have_the_trees(ranker, tmp_path):
     expected = ranker.predict(NEW)
     ranker.save(tmp_path / "ranker.keras")

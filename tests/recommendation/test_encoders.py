@@ -82,6 +82,7 @@ def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
     assert with_table.history_ == without.history_ and (scores[0] != scores[1])[:, ~known].all()
 
 
+@pytest.mark.slow
 def test_items_without_users_are_found_by_their_features(fitted, cold):
     is_cold = fitted.interactions_.users_per_item == 0
     best = OF_GROUPS[is_cold][fitted.predict(np.arange(24))[:, is_cold].argmax(axis=1)]

@@ -119,6 +119,7 @@ def test_trainings_in_threads_do_not_disturb_each_other(checkpoint, table):
     helpers.assert_same(one.model_.get_weights(), other.model_.get_weights())
 
 
+@pytest.mark.slow
 def test_an_empty_table_has_no_scores(fitted, table):
     for empty in (table.iloc[:0], {"query": [], "text": []}):
         scores = fitted.predict(empty)
