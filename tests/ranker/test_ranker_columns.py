@@ -318,4 +318,4 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     served = serving.load(ranker.export(tmp_path / "export", warmup=False))
     np.testing.assert_allclose(served.score(frame, qid=frame["query"]), scores, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
-        tfr_smooth.Ranker(network=tf.keras.layers.Identity(), **QUICK).fit(frame, **ROLES)
+        tfr_smooth.Ranker(network=tf.keras.layers.Identity(), **QUICK, **options).fit(frame, **ROLES)

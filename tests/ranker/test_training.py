@@ -158,8 +158,10 @@ class Interrupt(tf.keras.callbacks.Callback):
         super().__init__()
         self.training = training
 
+    def on_train_begin(self, logs=None):
+        self.trainings += 1
+
     def on_epoch_begin(self, epoch, logs=None):
-        self.trainings += epoch == 0
         if epoch == 1 and self.trainings == self.training:
             raise KeyboardInterrupt
 

@@ -171,9 +171,10 @@ def test_an_exact_search_of_the_vectors_ranks_as_the_ranker(tmp_path, table, tra
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
     index = usearch.Index(ndim=12, metric="ip", dtype="f32")
     index.add(np.arange(len(documents)), vectors)
-    nearest = index.search(query, len(documents), exact=True).keys.tolist()
-    ranked = ranker.rank(pd.DataFrame({"query": "lift heat", "text": documents}))
-    assert [documents[place] for place in nearest] == ranked["text"].tolist()
+    nearest = index.search(query, len(documents), exact=True).keys.ravel()
+    ranked = ranker.rank(pd.DataFrame({"query": "lift heat", "text": documents})).set_index("text")["score"]
+    np.testing.assert_allclose(ranked[[documents[place] for place in nearest]], ranked, atol=1e-5)  # with ties
+    assert ranked.iloc[0] > ranked.iloc[-1] + 1e-3
     signatures = tf.saved_model.load(ranker.export(tmp_path)).signatures
     np.testing.assert_allclose(signatures["documents"](texts=tf.constant(documents))["vectors"], vectors, atol=1e-5)
     np.testing.assert_allclose(signatures["queries"](texts=tf.constant(["lift heat"]))["vectors"], query, atol=1e-5)
