@@ -206,7 +206,7 @@ def check_temperatures(two):
             alpha = test_temperatures.variable() if in_scope else outside
             model = small.make_model(losses.SmoothINDCGLoss(alpha=alpha))
         callbacks = [test_temperatures.annealing(alpha)]
-        callbacks.append(SmoothnessMonitor(small.make_dataset()[0], model.loss))
+        callbacks.append(SmoothnessMonitor(small.make_dataset(8, 4)[0], model.loss))
         gaps = test_temperatures.fit(model, epochs=3, callbacks=callbacks)["smooth_gap"]
         assert model.loss.get_config()["alpha"] == test_temperatures.VALUES[-1]
         trained.append((model, gaps))

@@ -20,7 +20,7 @@ def annealing(variable):
 
 
 def fit(model, **arguments):
-    return model.fit(make_dataset()[0], verbose=0, shuffle=False, **arguments).history
+    return model.fit(make_dataset(8, 4)[0], verbose=0, shuffle=False, **arguments).history
 
 
 def assert_same_weights(ours, theirs):
