@@ -44,7 +44,6 @@ SLOW_EXAMPLES = {
     "training.trainer.train",
     "training.validation.ExactValidation",
     "training.validation.Validation",
-    "training.warm_start.WarmStart",
 }
 
 # Their tests run on Keras 2, too.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -36,7 +37,8 @@ def report(folder: pathlib.Path) -> str:
                 late["/".join(case.get("classname", "").split(".")[:2])] += 1
             else:
                 results["skipped"] += 1
-                reasons[skip.get("message", "")] += 1
+                of_file = re.search(r"Skipped: (.*?)['\"]\)", skip.text or "")  # of a file that is not collected
+                reasons[of_file[1] if of_file else skip.get("message", "")] += 1
     parts = [f"{sum(results.values())} tests: {', '.join(f'{count} {name}' for name, count in results.items())}"]
     parts += [f"Skipped: {counted(reasons)}"] * bool(reasons)
     parts += [f"Not run in time: {counted(late)}"] * bool(late)
