@@ -68,4 +68,4 @@ class StopOnNaN(tf.keras.callbacks.Callback):
             mask = np.ones(inputs["features"].shape[:-1], bool) if mask is None else np.asarray(mask, bool)
             wrong = wrong | ~np.isfinite(np.asarray(inputs["features"])[mask]).all(axis=0)
         places = np.flatnonzero(wrong)
-        return [str(place + 1) if self.names is None else repr(self.names[place]) for place in places]
+        return [str(place + 1) if self.names is None else repr(self.names[place]) for place in places.tolist()]
