@@ -47,7 +47,9 @@ def test_the_mean_is_over_lists_that_any_objective_includes():
     loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)
     first, second = single("softmax", "none", FIRST)[0], single("softmax", "none", SECOND)[0]
     assert second[0] == 0.0 < first[0]
-    np.testing.assert_allclose(float(loss(LABELS, SCORES)), np.mean(first + 0.3 * second), rtol=1e-6)
+    turned = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS[::-1])
+    for value in (loss(LABELS, SCORES), turned(LABELS[..., ::-1], SCORES)):
+        np.testing.assert_allclose(float(value), np.mean(first + 0.3 * second), rtol=1e-6)
     nothing = np.zeros_like(LABELS)
     value, gradient = value_and_gradient(loss, nothing, SCORES)
     assert value == 0.0 and not gradient.any()
