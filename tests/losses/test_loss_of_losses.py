@@ -44,6 +44,11 @@ def test_noise_differs_between_calls_and_repeats_with_the_global_seed(random_noi
             function = mode(make())
             values.append([float(function(LABELS, SCORES)) for _ in range(3)])
         assert values[0] == values[1] and len(set(values[0])) == 3
+    values = []
+    for seed in (1, 2):
+        tf.random.set_seed(3)
+        values.append(float(losses.GumbelLoss(losses.ApproxNDCGLoss(), seed=seed)(LABELS, SCORES)))
+    assert values[0] != values[1]
 
 
 def test_rank_distil_of_the_first_document_estimates_list_net(random_noise):

@@ -140,6 +140,8 @@ def test_padding_and_permutation_change_nothing_and_nan_propagates(name):
         array[2, 2], kept = bad, array[2, 2]
         assert np.isnan(value(metric, labels, scores))
         array[2, 2] = kept
+    labels[2], labels[2, 2] = 0.0, np.nan
+    assert np.isnan(value(get(name, no_relevant="skip"), labels, scores))
 
 
 @pytest.mark.keras_2
