@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,12 +125,16 @@ def error_of(*arguments):
     return line
 
 
+def assert_error(message, function, *arguments, **options):
+    """Asserts that a call is refused with an error that contains the message."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(*arguments, **options)
+
+
 def assert_refused(cases):
     """Asserts that each call raises an error of a value that contains the message."""
     for call, message in cases:
-        with pytest.raises(ValueError) as error:
-            call()
-        assert message in str(error.value)
+        assert_error(message, call)
 
 
 def write_folds(folder, **sizes):

@@ -1,9 +1,6 @@
 """Users who like the items of their group, and the check of an error."""
 
-import re
-
 import numpy as np
-import pytest
 from scipy import sparse
 
 from tfr_smooth import recommendation
@@ -31,9 +28,3 @@ def likes_in_time(seed=0, **ids):
     """Returns interactions of `likes` in a random order."""
     random = np.random.default_rng(seed)
     return in_time([random.permutation(np.flatnonzero(row)) for row in likes(seed)], 24, **ids)
-
-
-def refused(message, function, *arguments, **options):
-    """Asserts that a call is refused with an error that contains the message."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        function(*arguments, **options)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.recommendation.groups import refused
+from tests.helpers import assert_error
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import baselines
 
@@ -66,17 +66,17 @@ def test_a_bad_setting_is_refused():
         (recommendation.MarkovChain, "order", 0, "an integer >= 1"),
         (recommendation.MarkovChain, "decay", 1.5, "a number in (0, 1]"),
     ):
-        refused(f"`{name}` must be {expected}, got {value}.", baseline, **{name: value})
+        assert_error(f"`{name}` must be {expected}, got {value}.", baseline, **{name: value})
     few = recommendation.Interactions(np.ones([5, 3]))
     message = "`strength` must be larger for these interactions, got 1e-12."  # float32 cannot represent it
-    refused(message, recommendation.EASE(strength=1e-12).fit, few)
-    refused("`interactions` must have an order for `sequences`, got none", recommendation.MarkovChain().fit, few)
+    assert_error(message, recommendation.EASE(strength=1e-12).fit, few)
+    assert_error("`interactions` must have an order for `sequences`, got none", recommendation.MarkovChain().fit, few)
 
 
 @pytest.mark.parametrize("kind", [recommendation.Popularity, recommendation.MarkovChain, recommendation.EASE])
 def test_every_baseline_has_the_interface(kind, train):
     train, baseline = in_time(train), kind()
-    refused("`fit` must be called first.", baseline.predict, [0])
+    assert_error("`fit` must be called first.", baseline.predict, [0])
     assert baseline.fit(train) is baseline and baseline.interactions_ is train
     scores = baseline.predict([0, 5])
     if kind is recommendation.Popularity:
@@ -84,6 +84,6 @@ def test_every_baseline_has_the_interface(kind, train):
     assert scores.shape == (2, 25) and scores.dtype == np.float32 and np.isfinite(scores).all()
     np.testing.assert_allclose(baseline.predict([5])[0], scores[1], rtol=1e-6)
     assert baseline.predict([]).shape == (0, 25)
-    refused("`users` must be indices below 60, got 60.", baseline.predict, [60])
+    assert_error("`users` must be indices below 60, got 60.", baseline.predict, [60])
     other = in_time(recommendation.Interactions(np.eye(3)))
     assert baseline.fit(other).predict([0]).shape == (1, 3)

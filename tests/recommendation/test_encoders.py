@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tests.recommendation.groups import GROUPS, likes, refused
+from tests.helpers import assert_error
+from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
 
 OPTIONS = {"dim": 16, "validation_fraction": 0.3, "softmax_epochs": 20, "softmax_batch_size": 4}
@@ -140,7 +141,7 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
     loaded.update(new, items=table())
     top = loaded.interactions_.item_indices(loaded.recommend([99], topn=2).items[0])
     assert OF_GROUPS[top[0]] == 0 and (loaded.history_, fitted.history_)[0] != fitted.history_
-    refused("`items` must be a table as in the first `fit`, got None.", loaded.update, new)
+    assert_error("`items` must be a table as in the first `fit`, got None.", loaded.update, new)
 
 
 def test_errors_name_the_argument(cold):
@@ -151,4 +152,4 @@ def test_errors_name_the_argument(cold):
         ({"items": pd.concat([table()] * 2)}, "`items` must be unique, got 'item "),
         ({"items": table()}, "`kinds` must be one of 'x0'"),
     ):
-        refused(message, fit, cold, **tables)
+        assert_error(message, fit, cold, **tables)

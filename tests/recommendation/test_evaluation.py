@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from tests.recommendation.groups import refused
+from tests.helpers import assert_error
 from tfr_smooth import evaluation, recommendation
 from tfr_smooth.recommendation import catalog_order
 
@@ -75,7 +75,7 @@ def test_values_by_user_can_be_compared():
     users, found = np.flatnonzero(test.items_per_user).tolist(), better.by_user("ndcg_cut_20")
     assert found == dict(zip(users, better.values["ndcg_cut_20"].tolist(), strict=True))
     assert evaluation.randomization_test(found, worse, samples=1000).p_value < 0.01
-    refused("'map', got 'ndcg'.", better.by_user, "ndcg")
+    assert_error("'map', got 'ndcg'.", better.by_user, "ndcg")
 
 
 def test_bad_scores_are_refused():
@@ -84,8 +84,8 @@ def test_bad_scores_are_refused():
         (np.zeros([2, 2]), "`scorer` must return numbers [users, items] of shape (2, 3), got float64 of shape (2, 2)."),
         ([[0, 0, 0], [0, np.nan, 0]], "`scorer` must return scores that are finite in float32, got others for user 2."),
     ):
-        refused(message, recommendation.evaluate, lambda users: scores, test)  # noqa: B023
-        refused(message, recommendation.top_items, lambda users: scores, test, [0, 2], topn=1)  # noqa: B023
+        assert_error(message, recommendation.evaluate, lambda users: scores, test)  # noqa: B023
+        assert_error(message, recommendation.top_items, lambda users: scores, test, [0, 2], topn=1)  # noqa: B023
 
 
 def test_bad_test_items_measures_and_scorers_of_other_ids_are_refused():
@@ -95,15 +95,19 @@ def test_bad_test_items_measures_and_scorers_of_other_ids_are_refused():
         ([[1, 0]], [[0, 1, 0]], "`seen` must have the same `item_ids` as `test`: read both with one call."),
     ):
         seen = None if seen is None else recommendation.Interactions(seen)
-        refused(message, recommendation.evaluate, lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen)
+        assert_error(
+            message, recommendation.evaluate, lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen
+        )
     test = recommendation.Interactions([[1]])
     for measures, message in (("recall@20", "be map, "), ([], "name at least one measure, got none")):
-        refused(f"`measures` must {message}", recommendation.evaluate, lambda users: [[0]], test, measures=measures)
+        assert_error(
+            f"`measures` must {message}", recommendation.evaluate, lambda users: [[0]], test, measures=measures
+        )
     scorer = recommendation.Popularity().fit(recommendation.Interactions([[1, 0, 0]], item_ids=[1, 2, 3]))
     test = recommendation.Interactions([[1, 0, 0]], item_ids=[3, 2, 1])
     message = "must have the same `item_ids` as `scorer.interactions_`"
-    refused(f"`test` {message}", recommendation.evaluate, scorer, test)
-    refused(f"`interactions` {message}", recommendation.top_items, scorer, test, [0], topn=1)
+    assert_error(f"`test` {message}", recommendation.evaluate, scorer, test)
+    assert_error(f"`interactions` {message}", recommendation.top_items, scorer, test, [0], topn=1)
 
 
 # The best items.
@@ -128,4 +132,4 @@ def test_top_items_of_a_small_catalog_and_of_no_users():
     top = functools.partial(recommendation.top_items, lambda users: [[2, 1]], interactions)
     assert top([0], topn=5).items.tolist() == [[1, -1, -1, -1, -1]]
     assert top([], topn=5).items.shape == (0, 5)
-    refused("`exclude_seen` must be True or False, got 1.", top, [0], topn=1, exclude_seen=1)
+    assert_error("`exclude_seen` must be True or False, got 1.", top, [0], topn=1, exclude_seen=1)

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.recommendation.groups import refused
+from tests.helpers import assert_error
 from tfr_smooth import recommendation
 from tfr_smooth.data.reading.ids import id_lists, read_ids
 from tfr_smooth.recommendation import tables
@@ -52,9 +52,9 @@ def test_what_is_no_id_is_refused_with_its_row(is_text):
 def test_what_is_no_integer_or_no_list_is_refused():
     message = "`ids` must be integers of 64 bits, as the ids of the training are, got "
     for value in ("007", "+7", "7.0", " 7", "", "x", str(BIG + 1), BIG + 1, "٧", NOON):
-        refused(message, read_ids, "`ids`", [7, value], is_text=False)
+        assert_error(message, read_ids, "`ids`", [7, value], is_text=False)
     for ids in ("7", b"7", 7, {7: 1}, None):
-        refused("`ids` must be a list of ids, got ", read_ids, "`ids`", ids)
+        assert_error("`ids` must be a list of ids, got ", read_ids, "`ids`", ids)
 
 
 def test_a_filter_is_one_list_or_one_per_user():
@@ -70,7 +70,7 @@ def test_a_filter_is_one_list_or_one_per_user():
         ("3", "a list of ids, got '3'"),
         ({3: 4}, "a list of ids, got {3: 4}"),
     ):
-        refused(f"`exclude` must be {message}.", id_lists, "`exclude`", lists, 2)
+        assert_error(f"`exclude` must be {message}.", id_lists, "`exclude`", lists, 2)
 
 
 # Forms of a table.

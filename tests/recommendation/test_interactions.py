@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from scipy import sparse
 
-from tests.recommendation.groups import refused
+from tests.helpers import assert_error
 from tfr_smooth import recommendation
 
 
@@ -50,15 +50,15 @@ def test_dense_and_padded_items_of_users():
 def test_ids_are_found_in_any_order():
     found = recommendation.Interactions(np.eye(3), user_ids=["b", "a", "c"], item_ids=np.array([7, 5, 6]))
     assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
-    refused("`users` must be known ids, got 'd'.", found.user_indices, ["a", "d"])
+    assert_error("`users` must be known ids, got 'd'.", found.user_indices, ["a", "d"])
     assert found.item_indices(["5", 6.0]).tolist() == [1, 2]
 
 
 def test_bad_matrices_ids_times_and_weights_are_refused():
     make = recommendation.Interactions
-    refused("`matrix` must have finite numbers, got nan.", make, [[1.0, np.nan]])
+    assert_error("`matrix` must have finite numbers, got nan.", make, [[1.0, np.nan]])
     masked = np.ma.masked_less([[1.0, 0.0]], 0.5)
-    refused("`matrix` must have no mask: pass `matrix.filled(0)`.", make, masked)
+    assert_error("`matrix` must have no mask: pass `matrix.filled(0)`.", make, masked)
     for options, message in (
         ({"weights": [1.0, 0.0, 2.0]}, "`weights` must be 3 finite numbers > 0, one per interaction, got 0 at place 1"),
         ({"user_ids": ["a"]}, "`user_ids` must have one id for each of 2, got 1."),
@@ -66,15 +66,15 @@ def test_bad_matrices_ids_times_and_weights_are_refused():
         ({"times": [1.0, 2.0]}, "`times` must be 3 finite numbers, one per interaction, got the shape (2,)"),
         ({"item_ids": [1, -1, 2]}, "`item_ids` must not contain -1, which pads lists of items: give this item another"),
     ):
-        refused(message, make, [[1, 0, 1], [0, 0, 1]], **options)
+        assert_error(message, make, [[1, 0, 1], [0, 0, 1]], **options)
     matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
-    refused("`matrix` must be in CSR format with ascending indices and no zeros", make, matrix, times=[1.0, 2.0])
+    assert_error("`matrix` must be in CSR format with ascending indices and no zeros", make, matrix, times=[1.0, 2.0])
     for users, message in (
         ([0, -1], "`users` must be indices below 30, got -1."),
         ([0.0], "`users` must be indices of users, [batch], got float64 of shape (1,)."),
     ):
-        refused(message, random_interactions().dense, users)
-        refused(message, random_interactions().padded, users)
+        assert_error(message, random_interactions().dense, users)
+        assert_error(message, random_interactions().padded, users)
 
 
 # Weights and times.
@@ -181,14 +181,16 @@ def test_a_split_divides_the_items_of_each_user_and_leaves_one(by):
 
 def test_bad_splits_and_options_of_batches_are_refused():
     whole, split = recommendation.Interactions(np.eye(3)), recommendation.hold_out
-    refused("`items` must be a number in (0, 1), got 1.0.", split, whole, items=1.0)
-    refused("`by` must be one of 'random', 'time', got 'user'.", split, whole, by="user")
-    refused('`interactions` must have an order for `by="time"`, got none: read it with', split, whole, by="time")
+    assert_error("`items` must be a number in (0, 1), got 1.0.", split, whole, items=1.0)
+    assert_error("`by` must be one of 'random', 'time', got 'user'.", split, whole, by="user")
+    assert_error('`interactions` must have an order for `by="time"`, got none: read it with', split, whole, by="time")
     empty = recommendation.Interactions(np.zeros([2, 2]))
     message = "`interactions` must have a user with items, got none."
-    refused(message, recommendation.user_batches, empty, batch_size=1)
+    assert_error(message, recommendation.user_batches, empty, batch_size=1)
     of_candidates = {"negatives": 0, "batch_size": 2}
-    refused("`negatives` must be an integer >= 1, got 0.", recommendation.candidate_batches, whole, **of_candidates)
+    assert_error(
+        "`negatives` must be an integer >= 1, got 0.", recommendation.candidate_batches, whole, **of_candidates
+    )
 
 
 # Batches.

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.recommendation.groups import GROUPS, likes, refused
+from tests.helpers import assert_error
+from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation.propagation import PropagatedFactors
 
@@ -77,4 +78,4 @@ def test_the_recommender_finds_groups_keeps_no_graph_and_is_not_continued(tmp_pa
     np.testing.assert_array_equal(loaded.predict([0, 9]), recommender.predict([0, 9]))
     assert loaded.recommend([2], topn=1).items.dtype == np.int64
     everything = recommendation.Interactions(np.ones([24, 24]))
-    refused("`propagation_layers` must be 0 with `init_model`, got 2.", recommender.update, everything)
+    assert_error("`propagation_layers` must be 0 with `init_model`, got 2.", recommender.update, everything)

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pandas as pd
 
-from tests.recommendation.groups import refused
+from tests.helpers import assert_error
 from tfr_smooth import recommendation
 
 
@@ -54,16 +54,16 @@ def test_ids_that_are_not_all_integers_remain_text_and_duplicate_pairs_are_count
 def test_missing_empty_damaged_and_binary_files_are_refused(tmp_path):
     read, other = recommendation.read_interactions, write(tmp_path, "train", "1 2\n3 4 5 6\n")
     test = write(tmp_path, "test", "7 2\n3 8 5 6\n")
-    refused(f"{test}: user 3 and item 5 are also in {other} (2 pairs in both)", read, other, test)
+    assert_error(f"{test}: user 3 and item 5 are also in {other} (2 pairs in both)", read, other, test)
     for text in ("", "7\n8\n"):
         path = write(tmp_path, "empty", text)
-        refused(f"{path}: no pairs of a user and an item", read, other, path)
-    refused(f"`files` must match files, got '{tmp_path / 'none'}'", read, tmp_path / "none")
-    refused("`files` must contain at least one file, got none", read)
+        assert_error(f"{path}: no pairs of a user and an item", read, other, path)
+    assert_error(f"`files` must match files, got '{tmp_path / 'none'}'", read, tmp_path / "none")
+    assert_error("`files` must contain at least one file, got none", read)
     damaged = tmp_path / "lists.gz"
     damaged.write_bytes(gzip.compress(b"0 1\n" * 100)[:-9])
-    refused(": truncated or damaged gzip data", read, damaged)
-    refused("bytes:2: 'utf-8' codec can't decode byte 0xff", read, write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
+    assert_error(": truncated or damaged gzip data", read, damaged)
+    assert_error("bytes:2: 'utf-8' codec can't decode byte 0xff", read, write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
 
 
 def test_the_items_of_a_user_keep_their_order_over_all_lines(tmp_path):
@@ -82,7 +82,7 @@ def test_files_of_ratings_are_refused_and_lists_of_equal_lengths_are_read(tmp_pa
     ):
         path = write(tmp_path, "u.data", text)
         message = f"{path}: users have several lines, all of the form `{form}`: read these with `from_dataframe`, or"
-        refused(message, recommendation.read_interactions, path)
+        assert_error(message, recommendation.read_interactions, path)
     for text in ("1 10 5\n2 10 4\n", "1 10\n1 11\n", "1 2 3\n1 4\n"):
         found = recommendation.read_interactions(write(tmp_path, "lists", text))
         assert found.num_interactions == len(text.split()) - text.count("\n")
@@ -135,7 +135,7 @@ def test_bad_frames_are_refused_with_their_row():
         ({"when": ["2026-01-05", "", ""]}, {"time": "when"}, "frame: column 'when' must be known values, got None in"),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
     ):
-        refused(message, recommendation.from_dataframe, frame(**columns), user="who", item="what", **options)
+        assert_error(message, recommendation.from_dataframe, frame(**columns), user="who", item="what", **options)
     read, frames = recommendation.from_dataframe, (frame(), frame(what=[8, 8, 9]))
-    refused("frame 1: user 'ann' and item 9 are also in frame 0 ", read, *frames, user="who", item="what")
-    refused("`frames` must contain at least one table, got none", read, user="who", item="what")
+    assert_error("frame 1: user 'ann' and item 9 are also in frame 0 ", read, *frames, user="who", item="what")
+    assert_error("`frames` must contain at least one table, got none", read, user="who", item="what")

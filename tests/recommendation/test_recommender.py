@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from scipy import sparse
 
-from tests.recommendation.groups import GROUPS, likes, refused
+from tests.helpers import assert_error
+from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import _compiled, _keras, losses, recommendation
 from tfr_smooth.recommendation import stages
 from tfr_smooth.recommendation.batches import expected_candidates
@@ -213,7 +214,7 @@ def test_damaged_files_are_refused(fitted, tmp_path):
         for name, content in {**entries, "config.json": json.dumps(config)}.items():
             file.writestr(name, content)
     message = "num_items is 1000000000, but there are 24 ids"
-    refused(message, recommendation.Recommender.load, tmp_path / "damaged.keras")
+    assert_error(message, recommendation.Recommender.load, tmp_path / "damaged.keras")
 
 
 def test_items_can_be_excluded_and_chosen(fitted):
@@ -288,7 +289,7 @@ def test_weights_are_labels_of_the_loss():
     # Where candidates would be much of the catalog, it is taken whole.
     np.testing.assert_array_equal(other.predict([0, 1]), whole.predict([0, 1]))
     message = "`interactions` must have weights >= 1 for the loss 'smoothi_precision_loss'"
-    refused(message, recommendation.Recommender(loss="smoothi_precision").fit, train)
+    assert_error(message, recommendation.Recommender(loss="smoothi_precision").fit, train)
 
 
 def test_errors_of_arguments_name_them():
@@ -314,9 +315,9 @@ def test_errors_of_calls_name_the_argument(fitted):
     ):
         with pytest.raises(ValueError, match=message):
             fitted.recommend(**asked)
-    refused("known ids, got 'item 99'", fitted.similar_items, ["item 99"])
+    assert_error("known ids, got 'item 99'", fitted.similar_items, ["item 99"])
     message = "`init_model` must have the same arguments of the vectors, such as `dim`."
-    refused(message, recommendation.Recommender(dim=4, loss=None).fit, interactions(1), init_model=fitted)
+    assert_error(message, recommendation.Recommender(dim=4, loss=None).fit, interactions(1), init_model=fitted)
     other = recommendation.Interactions(likes())
     message = "`validation` must have the same `user_ids` as `interactions`"
-    refused(message, fitted.fit, interactions(), validation=other)
+    assert_error(message, fitted.fit, interactions(), validation=other)

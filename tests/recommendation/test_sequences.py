@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tests.recommendation.groups import in_time, refused
+from tests.helpers import assert_error
+from tests.recommendation.groups import in_time
 from tfr_smooth import losses, recommendation
 from tfr_smooth.recommendation import baseline_scores, catalog_losses, fit_data
 from tfr_smooth.recommendation.batches import SequenceBatches
@@ -286,13 +287,13 @@ def test_errors_name_the_argument_an_order_is_needed_and_tables_of_users_are_ref
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1), got 1.0"),
         ({"propagation_layers": 2}, "`propagation_layers` must be 0 with `history_items`, got 2."),
     ):
-        refused(message, recommendation.Recommender, **{**SMALL, **options})
+        assert_error(message, recommendation.Recommender, **{**SMALL, **options})
     recommender, plain = recommendation.Recommender(**SMALL), recommendation.Interactions(np.eye(80, 20))
     for given, name in (((plain, None), "interactions"), ((walks(80), plain), "validation")):
         message = f'`{name}` must have an order for `history_items="sequence"`, got none: read'
-        refused(message, recommender.fit, given[0], validation=given[1])
+        assert_error(message, recommender.fit, given[0], validation=given[1])
     users = {"user": [0, 1, 2], "age": [1, 2, 3]}
-    refused("`users` must be None with `history_items`, got a table.", recommender.fit, walks(3), users=users)
+    assert_error("`users` must be None with `history_items`, got a table.", recommender.fit, walks(3), users=users)
 
 
 @pytest.mark.slow
