@@ -97,7 +97,7 @@ def without_dropout(scorer=text.LateInteraction, **kwargs):
 
 
 def step(model, features, labels, optimizer):
-    model.compile(optimizer=optimizer, loss=losses.ListNetLoss())
+    model.compile(optimizer=optimizer, loss=losses.ListNetLoss(), run_eagerly=True)  # TextRanker compiles the step.
     history = model.fit(tf.data.Dataset.from_tensors((features, labels)), verbose=0)
     return history.history["loss"][0], [variable.numpy() for variable in model.variables]
 
