@@ -7,7 +7,7 @@ import pytest
 from tests import helpers
 from tfr_smooth import _keras
 
-pytestmark = [pytest.mark.slow, pytest.mark.keras_2]
+pytestmark = pytest.mark.slow
 OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "onnx", "optuna"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
