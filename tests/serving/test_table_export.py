@@ -1,6 +1,7 @@
 """Exports of models of table columns: every signature returns the scores of the Keras model."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -144,10 +145,16 @@ def test_columns_keep_any_names(tmp_path):
     assert set(definition["rank"].inputs) == {*names, "mask"} and set(definition["predict"].inputs) == {"inputs"}
 
 
-def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(tmp_path):
-    layer = TableFeatures([Number(name=name) for name in ("a b", "a_b")])
+@pytest.mark.parametrize("names", [("a b", "a_b"), ("price $", "price €"), ("self", "x")])
+def test_names_that_are_one_for_tensorflow_are_refused_by_both(names, tmp_path):
+    layer = TableFeatures([Number(name=name) for name in names])
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
     model.build()
-    path = serving.export_ranker(model, tmp_path, **model.export_arguments)
-    signatures = tf.saved_model.load(str(path)).signatures
-    assert "rank" not in signatures and set(signatures["serving_default"].structured_outputs) == {"outputs"}
+    both = re.escape(" and ".join(map(repr, names if names[1] != "x" else ("self", "self"))))
+    for export in (
+        lambda: serving.export_ranker(model, tmp_path, **model.export_arguments),
+        lambda: serving.export_onnx(model, tmp_path / "ranker.onnx"),
+    ):
+        with pytest.raises(ValueError, match=f"`model` must have columns of .* TensorFlow, got {both}; rename one"):
+            export()
+    assert list(tmp_path.iterdir()) == []

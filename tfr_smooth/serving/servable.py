@@ -72,11 +72,21 @@ class RankerInputs:
 
     @property
     def takes_tensors(self) -> bool:
-        """Whether tensors can represent the features: none are ragged, and Python can call signatures by the names."""
-        ragged = any(isinstance(spec, tf.io.RaggedFeature) for spec in {**self.examples, **self.context}.values())
-        # What TensorFlow makes of the names in a call.
-        names = ["".join(each if each.isalnum() else "_" for each in name) for name in self.arguments]
-        return not ragged and len(set(names)) == len(names) and "self" not in names
+        """Whether tensors can represent the features: none are ragged.
+
+        Raises:
+          ValueError: If TensorFlow could not call the functions of tensors by the names.
+        """
+        if any(isinstance(spec, tf.io.RaggedFeature) for spec in {**self.examples, **self.context}.values()):
+            return False
+        called: dict[str, str] = {"self": "self"}
+        for name in self.arguments:
+            # What TensorFlow makes of a name in a call.
+            other = called.setdefault("".join(each if each.isalnum() else "_" for each in name), name)
+            if other != name or name == "self":
+                expected = "names that are not 'self' and differ by more than signs, for TensorFlow"
+                raise ValueError(f"`model` must have columns of {expected}, got {other!r} and {name!r}; rename one.")
+        return True
 
     @property
     def arguments(self) -> dict[str, str]:
@@ -235,7 +245,7 @@ def make_servable(
       and the function name for each signature.
 
     Raises:
-      ValueError: If the inputs do not support the default signature.
+      ValueError: If the inputs do not support the default signature, or two names are one for TensorFlow.
     """
     score = _Scorer(model, inputs)
     serialized = tf.TensorSpec([None], tf.string, name=tf.saved_model.PREDICT_INPUTS)
