@@ -70,12 +70,29 @@ def test_a_full_disk_names_the_file(tmp_path):
         _files.write_bytes(tmp_path / "a", chunks())
 
 
+def test_the_space_of_a_sparse_file_is_reserved(tmp_path):
+    with open(tmp_path / "a", "wb") as file:
+        file.truncate(1 << 20)
+    _files.reserve(tmp_path / "a")
+    assert (tmp_path / "a").stat().st_blocks * 512 >= 1 << 20
+
+
+def test_a_link_and_the_mode_of_a_file_are_kept(tmp_path):
+    (file := tmp_path / "a").touch(mode=0o600)
+    (link := tmp_path / "b").symlink_to("a")
+    _files.write_text(link, ["new"])
+    assert link.is_symlink() and file.read_text() == "new" and file.stat().st_mode & 0o777 == 0o600
+
+
 def test_what_a_killed_process_of_this_machine_left_is_removed(tmp_path):
     path, host = tmp_path / "a.keras", socket.gethostname()
     ended = subprocess.Popen(["true"])
     ended.wait()
-    names = {f"{host}-{ended.pid}-1.a.keras": False, f"{host}-{os.getpid()}-1.a.keras": True, "other-1-1.a.keras": True}
-    names[f"{host}-{ended.pid}-1.b.keras"] = True
+    own = os.getpid()
+    names = {f"{host}-{ended.pid}-1-1.a.keras": False, f"{host}-{ended.pid}-1-1.b.keras": True}
+    names |= {f"{host}-{own}-{_files._started(own)}-1.a.keras": True, "other-1-1-1.a.keras": True}
+    if os.path.exists(f"/proc/{own}/stat"):  # another process had the number of this one
+        names[f"{host}-{own}-1-1.a.keras"] = False
     for name in names:
         (tmp_path / f".unfinished-{name}").mkdir()
     _files.write_text(path, ["new"])

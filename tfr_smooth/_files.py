@@ -47,7 +47,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     """Yields a temporary path for a file or folder that replaces `path` on success and is removed on failure.
 
     The temporary name starts with ".unfinished-" and ends with the name of `path`. Those that killed processes of this
-    machine left are removed.
+    machine left are removed. A symbolic link stays, as does the mode of a file.
 
     Args:
       path: The file or folder to create or replace.
@@ -59,16 +59,19 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     Raises:
       OSError: If `path` is a non-empty folder and `overwrite` is False, or the disk is full.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     writer = f"{_UNFINISHED}{socket.gethostname()}-"
-    for left in path.parent.glob(f"{writer}*.{glob.escape(path.name)}"):
-        if not _is_running(left.name.removeprefix(writer).partition("-")[0]):  # a killed process of this machine
+    for left in path.parent.glob(f"{glob.escape(writer)}*.{glob.escape(path.name)}"):
+        if not _is_running(*left.name.removeprefix(writer).split("-")[:2]):  # a killed process of this machine
             _remove(left)
-    temporary = path.with_name(f"{writer}{os.getpid()}-{uuid.uuid4().hex[:8]}.{path.name}")
+    own = str(os.getpid())
+    temporary = path.with_name(f"{writer}{own}-{_started(own)}-{uuid.uuid4().hex[:8]}.{path.name}")
     try:
         yield temporary
         if overwrite and temporary.is_dir() and path.is_dir():
             shutil.rmtree(path)  # `os.replace` only replaces empty folders.
+        elif path.is_file():
+            shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except OSError as error:
         if error.errno is not None and error.filename is None:  # such as a full disk
@@ -76,6 +79,17 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
         raise
     finally:  # The temporary path still exists only after a failure.
         _remove(temporary)
+
+
+def reserve(path: str | os.PathLike[str]) -> None:
+    """Allocates the space of a sparse file: where a disk is full, a write to a map of it would end the process.
+
+    Raises:
+      OSError: If the disk is full.
+    """
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
 
 
 def is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -124,7 +138,7 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
         yield
 
 
-def _is_running(process: str) -> bool:
+def _is_running(process: str, started: str) -> bool:
     if os.name != "posix" or not process.isdecimal():
         return True
     try:
@@ -133,7 +147,15 @@ def _is_running(process: str) -> bool:
         return False
     except OSError:
         pass
-    return True
+    return started == _started(process)
+
+
+def _started(process: str) -> str:
+    """Returns when a process started: in a container, each has the same number. "" if the system does not say it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
 
 
 def _remove(path: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import tensorflow as tf
 from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, training
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _arguments.choice("command", command, tuple(_COMMANDS))
             {"train": _train, "score": _score, "evaluate": _evaluate, "export": _export}[command](arguments)
         return 0
-    except (ValueError, OSError, ImportError, pa.ArrowException) as error:
+    except (ValueError, OSError, ImportError, pa.ArrowException, tf.errors.OpError) as error:
         print(f"tfr-smooth: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.metadata
 import json
 import logging
@@ -63,6 +64,7 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
       The version directory.
 
     Raises:
+      OSError: If the disk is full.
       ValueError: If the path is on a remote file system, which cannot rename a directory in one step, or a pattern, the
         number is not an integer >= 1 or None, or the version exists, also if another process has just written it.
     """
@@ -83,6 +85,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             unfinished.mkdir()
             with quiet("tensorflow", logging.WARNING):  # which logs the path of the unfinished directory
                 write(unfinished, number)
+    except tf.errors.ResourceExhaustedError as error:
+        raise OSError(errno.ENOSPC, error.message.partition("\n")[0], os.fspath(target)) from None
     except OSError as error:
         if not target.exists():
             raise

@@ -66,6 +66,7 @@ class _Inputs:
                 with _files.replacing(path) as unfinished:
                     shape = (*flat.shape, encoder.width)
                     outputs = np.lib.format.open_memmap(unfinished, "w+", np.float16, shape)
+                    _files.reserve(unfinished)
                     for rows in self._by_length(flat):
                         trimmed = self._trimmed(flat[rows])
                         outputs[rows, : trimmed.shape[1]] = frozen(trimmed).numpy()
