@@ -46,6 +46,23 @@ def test_trees_score_as_lightgbm_does(missing, leaves):
         np.testing.assert_allclose(trees(rows), booster.predict(rows), rtol=1e-6, atol=1e-6)
 
 
+DAMAGES = [
+    ("left_child", 0, "9999"), ("left_child", 0, "-99"), ("right_child", 1, "0"), ("left_child", 1, str(2**63)),
+    ("left_child", 0, ""), ("threshold", 1, ""), ("decision_type", 1, ""), ("split_feature", 0, "-1"),
+    ("leaf_value", 0, ""), ("cat_boundaries", 1, "1000000"), ("cat_boundaries", 1, "0"), ("cat_threshold", 0, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "place", "value"), DAMAGES)
+def test_damaged_trees_are_refused(field, place, value):
+    head, found, rest = train(values(0), num_leaves=6).model_to_string().partition(f"\n{field}=")
+    line, end, rest = rest.partition("\n")
+    numbers = line.split()
+    numbers[place] = value
+    with pytest.raises(ValueError, match="`models` must"):
+        Trees(models=[head + found + " ".join(numbers) + end + rest])
+
+
 def test_the_score_is_the_weighted_mean_of_the_models():
     x = values(0)
     boosters = [train(x, seed=seed, num_leaves=leaves) for seed, leaves in enumerate([4, 20])]
