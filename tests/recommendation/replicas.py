@@ -1,6 +1,6 @@
 """Trains a recommender under a strategy and writes its scores; test_replicas.py runs it in new processes.
 
-Usage: replicas.py FOLDER STRATEGY, where "mirrored" has three logical CPUs.
+Usage: replicas.py FOLDER STRATEGY, where "mirrored" has two logical CPUs and trains on one device, too.
 """
 
 import os
@@ -14,28 +14,18 @@ from scipy import sparse
 from tfr_smooth import recommendation, training
 from tfr_smooth.recommendation import stages
 
-# No batch divides evenly by two or three replicas, and the last batch of each epoch has one user.
+# No batch divides evenly by two replicas, and the last batch of each epoch has one user.
 NUM_USERS, BATCH_SIZE = 36, 7
 CASES = {
-    "catalog": {},
-    "negatives": {"negatives": 5},
-    "hard_negatives": {"hard_negatives": 10},
-    "sparse_steps": {},
+    "table": {"loss": "approx_ndcg", "hard_negatives": 10},
+    "sparse_steps": {"negatives": 5, "refit": True},
     "graph": {"propagation_layers": 2, "negatives": 5},
-    "table": {"refit": True},
     "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
 }
-# Those whose batches or variables cross the processes in another way.
-OF_PROCESSES = ["negatives", "sparse_steps", "table", "sequence"]
 
 
-def main(folder, name):
-    count = {"none": 1, "mirrored": 3, "multi_worker": 2}[name]
-    if name == "mirrored":
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
-    strategy = training.get_strategy(name)
-    assert strategy.num_replicas_in_sync == count
+def scores(strategy, folder):
+    """Returns the scores of a recommender that is trained under this strategy, by case."""
     random = np.random.default_rng(0)
     matrix = (random.random([NUM_USERS, 40]) < 0.2).astype(int)
     matrix[:, :3] = 1
@@ -44,19 +34,29 @@ def main(folder, name):
     sizes = {"softmax_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
     table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}
-    for case in OF_PROCESSES if name == "multi_worker" else CASES:
+    for case, changed in CASES.items():
         stages._SPARSE_USERS = 1 if case == "sparse_steps" else 100_000
-        options = {"softmax_epochs": 1, "epochs": 1, "refit": False, "verbose": False, **CASES[case]}
-        recommender = recommendation.Recommender(**sizes, **options)
+        options = {"loss": None, "softmax_epochs": 1, "epochs": 1, "refit": False, "verbose": False}
+        recommender = recommendation.Recommender(**sizes, **{**options, **changed})
         recommender.fit(
             interactions,
             items=table if case == "table" else None,
             strategy=strategy,
-            checkpoint_dir=folder / name / case,
+            checkpoint_dir=folder / case,
         )
         found[case] = recommender.predict(np.arange(NUM_USERS))
-    task = "" if name != "multi_worker" else str(strategy.cluster_resolver.task_id)
-    np.savez(folder / f"{name}{task}.npz", **found)
+    return found
+
+
+def main(folder, name):
+    if name == "mirrored":
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+        np.savez(folder / "none.npz", **scores(training.get_strategy("none"), folder / "none"))
+    strategy = training.get_strategy(name)
+    assert strategy.num_replicas_in_sync == 2
+    task = "" if name == "mirrored" else str(strategy.cluster_resolver.task_id)
+    np.savez(folder / f"{name}{task}.npz", **scores(strategy, folder / name))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from tests import helpers
 from tests.helpers.clusters import finish, processes_of
 from tests.recommendation import replicas
 
@@ -14,22 +15,25 @@ SCRIPT = pathlib.Path(replicas.__file__).absolute()
 
 
 @pytest.fixture(scope="module")
-def one_device(tmp_path_factory):
+def in_one_process(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one")
-    with processes_of({"chief": 1}, [SCRIPT, folder, "none"], folder) as processes:
-        finish(processes, folder)
-    return np.load(folder / "none.npz")
+    helpers.check_run(SCRIPT, folder, "mirrored", TF_CONFIG=None)
+    return folder
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker"])
-def test_replicas_train_like_one_device(strategy, one_device, tmp_path):
-    jobs = {"worker": 2} if strategy == "multi_worker" else {"chief": 1}
-    with processes_of(jobs, [SCRIPT, tmp_path, strategy], tmp_path) as processes:
+def assert_like_one_device(path, folder):
+    found, one_device = np.load(path), np.load(folder / "none.npz")
+    assert [*found] == [*one_device] == [*replicas.CASES]
+    for case in found:
+        np.testing.assert_allclose(found[case], one_device[case], atol=1e-3, err_msg=case)
+
+
+def test_replicas_of_one_process_train_like_one_device(in_one_process):
+    assert_like_one_device(in_one_process / "mirrored.npz", in_one_process)
+
+
+def test_two_processes_train_like_one_device(in_one_process, tmp_path):
+    with processes_of({"worker": 2}, [SCRIPT, tmp_path, "multi_worker"], tmp_path) as processes:
         finish(processes, tmp_path)
-    written = sorted(tmp_path.glob(f"{strategy}*.npz"))
-    assert len(written) == sum(jobs.values())
-    for path in written:
-        found = np.load(path)
-        assert [*found] == (replicas.OF_PROCESSES if strategy == "multi_worker" else [*replicas.CASES])
-        for case in found:
-            np.testing.assert_allclose(found[case], one_device[case], atol=1e-3, err_msg=case)
+    for task in range(2):
+        assert_like_one_device(tmp_path / f"multi_worker{task}.npz", in_one_process)
