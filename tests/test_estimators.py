@@ -72,23 +72,16 @@ def of_ranker():
 
 
 def of_recommender():
-    interactions, other = (recommendation.Interactions(groups.likes(seed)) for seed in (0, 1))
     return Case(
         recommendation.Recommender,
-        {"dim": 4, "softmax_epochs": 2, "softmax_batch_size": 8, "epochs": 1, "topn": 5, "verbose": False},
-        interactions,
-        other,
+        {"history_items": "sequence", "history_length": 5, "dim": 4, "softmax_epochs": 2, "verbose": False},
+        groups.likes_in_time(0),
+        groups.likes_in_time(1),
         {},
         {"temperature": 0.1, "dim": 5, "loss": "soft_ndcg"},
-        np.arange(interactions.num_users),
+        np.arange(24),
         ("recommend", "evaluate"),
     )
-
-
-def of_sequences():
-    case = of_recommender()
-    settings = {**case.settings, "loss": "smoothi_ndcg", "history_items": "sequence", "history_length": 5}
-    return case._replace(settings=settings, data=groups.likes_in_time(0), other=groups.likes_in_time(1))
 
 
 def of_text_ranker():
@@ -97,7 +90,7 @@ def of_text_ranker():
     from tests.text import conftest as texts
     from tfr_smooth import text
 
-    table = texts.made_up_table()
+    table = texts.made_up_table(queries=8)
     settings = {"encoder": str(texts.write_checkpoint(tempfile.mkdtemp())), "architecture": "late"}
     return Case(
         text.TextRanker,
@@ -111,7 +104,7 @@ def of_text_ranker():
     )
 
 
-CASES = {"Ranker": of_ranker, "Recommender": of_recommender, "sequences": of_sequences, "TextRanker": of_text_ranker}
+CASES = {"Ranker": of_ranker, "Recommender": of_recommender, "TextRanker": of_text_ranker}
 
 
 @pytest.fixture(scope="module")
