@@ -28,14 +28,14 @@ SPLITS = {
 }
 # Losses by kind of weighting, a reduction, and half precision by a policy.
 CASES = {
-    **{name: (name, {}, "float32") for name in ("smoothi_ndcg", "mean_squared", "pairwise_logistic", "list_mle")},
-    "smoothi_ndcg, sum": ("smoothi_ndcg", {"reduction": "sum"}, "float32"),
-    "smoothi_ndcg, mixed_bfloat16": ("smoothi_ndcg", {}, "mixed_bfloat16"),
+    **{name: (name, {}, "float32") for name in ("approx_ndcg", "mean_squared", "pairwise_logistic", "list_mle")},
+    "approx_ndcg, sum": ("approx_ndcg", {"reduction": "sum"}, "float32"),
+    "approx_ndcg, mixed_bfloat16": ("approx_ndcg", {}, "mixed_bfloat16"),
 }
 if not _keras.IS_KERAS_3:
     # The LossScaleOptimizer of Keras 3 fails on several replicas: github.com/keras-team/keras/issues/19246
-    CASES = {name: CASES[name] for name in ("smoothi_ndcg", "mean_squared")}
-    CASES["smoothi_ndcg, mixed_float16"] = ("smoothi_ndcg", {}, "mixed_float16")
+    CASES = {name: CASES[name] for name in ("approx_ndcg", "mean_squared")}
+    CASES["approx_ndcg, mixed_float16"] = ("approx_ndcg", {}, "mixed_float16")
 
 
 def a_batch(lists):
@@ -181,7 +181,7 @@ def fits(two):
         with strategy.scope():
             model = models.FeedForwardScorer(hidden=[8], members=2)
             model.build({"features": (None, None, 4)})
-            model.compile(tf.keras.optimizers.SGD(0.1), losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+            model.compile(tf.keras.optimizers.SGD(0.1), losses.ApproxNDCGLoss(), metrics=[metrics.NDCGMetric()])
         start = [weight.copy() for weight in model.get_weights()]
         for name, (queries, batch_size, irrelevant) in FITS.items():
             model.set_weights(start)  # tracing a new model takes seconds
@@ -204,7 +204,7 @@ def check_temperatures(two):
     for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (two, False)):
         with strategy.scope():
             alpha = test_temperatures.variable() if in_scope else outside
-            model = small.make_model(losses.SmoothINDCGLoss(alpha=alpha))
+            model = small.make_model(losses.ApproxNDCGLoss(alpha=alpha))
         callbacks = [test_temperatures.annealing(alpha)]
         callbacks.append(SmoothnessMonitor(small.make_dataset(8, 4)[0], model.loss))
         gaps = test_temperatures.fit(model, epochs=3, callbacks=callbacks)["smooth_gap"]
