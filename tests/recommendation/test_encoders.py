@@ -70,9 +70,9 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"propagation_layers": 1}], ids=["factors", "propagated"])
+@pytest.mark.parametrize("options", [{}, {"propagation_layers": 1, "softmax_epochs": 2}])
 def test_a_table_changes_no_score_of_known_items(fitted, cold, options):
-    make = lambda: recommendation.Recommender(**OPTIONS, **options)  # noqa: E731
+    make = lambda: recommendation.Recommender(**{**OPTIONS, **options})  # noqa: E731
     with_table = make().fit(cold, items=table()) if options else fitted
     ids = with_table.interactions_.item_ids
     # The same items, so that the initial factors are the same.
@@ -99,7 +99,7 @@ def test_sequences_find_items_without_users(cold, tmp_path):
     """Those of the training, of the table, and of a later table."""
     times = np.random.default_rng(0).random(cold.num_interactions)
     ordered = recommendation.Interactions(cold.matrix, item_ids=cold.item_ids, times=times)
-    recommender = recommendation.Recommender(**{**OPTIONS, "dropout": 0.1}, history_items="sequence")
+    recommender = recommendation.Recommender(**{**OPTIONS, "softmax_epochs": 12}, dropout=0.1, history_items="sequence")
     recommender.fit(ordered, items=table()[lambda rows: rows["item"] != "item 27"])
     new = recommendation.Interactions([[1, 1]], user_ids=[99], item_ids=["item 9", "item 6"], times=[1.0, 2.0])
     for when in ("fit", "update"):

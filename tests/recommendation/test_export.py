@@ -27,7 +27,7 @@ def requests_of(users, items, nobody, new):
     }
 
 
-SMALL = {"dim": 8, "softmax_epochs": 8, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
+SMALL = {"dim": 8, "softmax_epochs": 3, "softmax_batch_size": 4, "verbose": False, "loss": None, "refit": False}
 
 
 @pytest.fixture(scope="module", params=["vectors", pytest.param("sequences", marks=pytest.mark.slow)])
@@ -130,6 +130,7 @@ def test_users_are_the_default_and_vectors_search_the_catalog(exported):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("exported", ["sequences"], indirect=True)
 def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_path):
     recommender, users, items, no_item, *_ = exported
     folder = recommender.export(tmp_path, topn=100, exclude_seen=False, version=7)

@@ -149,7 +149,7 @@ def test_all_items_as_candidates_train_like_the_whole_catalog():
     few = recommendation.Interactions(sparse.csr_array(likes(), shape=(len(likes()), 10_000)))
     assert expected_candidates(few, 2, 4) == 514.0 and expected_candidates(few, 20, 4) == 532.0
     train, held_out = recommendation.hold_out(interactions(), items=2)
-    options = {**SMALL, "softmax_epochs": 3, "epochs": 1, "learning_rate": 0.05, "refit": False, "batch_size": 16}
+    options = {**SMALL, "softmax_epochs": 0, "epochs": 1, "learning_rate": 0.05, "refit": False, "batch_size": 16}
     whole, negatives, hard = (
         recommendation.Recommender(**options, loss="list_net", **candidates).fit(train, validation=held_out)
         for candidates in ({}, {"negatives": train.num_items}, {"hard_negatives": train.num_items})
@@ -248,7 +248,7 @@ def test_an_update_starts_new_users_from_their_items_and_trains_few_others(fitte
     note = lambda model, *given: (start(model, *given), seen.append(model.user_vectors().numpy()))  # noqa: E731
     monkeypatch.setattr(factors, "start_new", note)
     monkeypatch.setattr(stages, "user_batches", lambda train, **each: batches.append(train) or read(train, **each))
-    options = {**fitted.get_params(), "softmax_epochs": 1}
+    options = {**fitted.get_params(), "softmax_epochs": 1, "refit": False}
     updated = recommendation.Recommender(**options).fit(new, init_model=fitted)
     found = seen[0][updated.interactions_.user_indices([50, 51])]
     expected = fitted.user_vectors(histories=[ids[[0, 1, 3]], ids[1:3]])
