@@ -25,7 +25,7 @@ def a_model(strategy, **kwargs):
     tf.keras.utils.set_random_seed(3)
     with strategy.scope():
         model = models.FeedForwardScorer(hidden=[8], **kwargs)
-        model.compile(optimizer=tf.keras.optimizers.Adam(0.01, epsilon=1e-3), loss=losses.SmoothINDCGLoss())
+        model.compile(optimizer=tf.keras.optimizers.Adam(0.01, epsilon=1e-3), loss=losses.ApproxNDCGLoss())
         model.build((None, None, NUM_FEATURES))
     return model
 
@@ -51,7 +51,7 @@ def validation_metrics(strategy, folder):
 
     def metrics_of(model):
         dataset = read(folder / "vali.txt")
-        chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.get("smoothi_ndcg")]
+        chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.get("approx_ndcg")]
         validation = training.ExactValidation(dataset, chosen)
         validation.set_model(model)
         return validation.evaluate()
@@ -69,7 +69,7 @@ def compared(strategy, folder):
     return {
         "replicas": strategy.num_replicas_in_sync,
         "chief": training.is_chief(strategy),
-        "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
+        "steps": replicas.compare(strategy, ["approx_ndcg", "mean_squared"]),
         "shares": shares(strategy, folder),
         "metrics": {"together": together, "alone": alone},
     }
