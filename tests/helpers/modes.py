@@ -17,7 +17,7 @@ SAMPLE = (
     *("softmax_at_k", "mean_squared", "yeti_logistic", "pl_rank_ndcg"),
 )
 # Those of them that differ most, where the path matters less.
-FEW = ("smoothi_map", "approx_err", "soft_ndcg", "sinkhorn_ndcg", "list_mle", "yeti_logistic")
+FEW = ("smoothi_ndcg", "approx_err", "soft_ndcg", "sinkhorn_ndcg", "list_mle", "yeti_logistic")
 # Losses with noise, which other processes draw anew.
 RANDOM = tuple(name for name in BASELINES if "seed" in losses.hyperparameters(name))
 # Measures that are equal for all orders of a list that is not longer than the cutoff.
