@@ -76,7 +76,7 @@ def test_a_job_whose_process_dies_runs_once_more_and_nothing_else_is_lost(tmp_pa
 @pytest.mark.slow
 def test_a_killed_study_resumes(letor, tmp_path):
     config = {"rankers": ["list_net", "ridge"], "grid": {"learning_rate": [0.01, 0.1]}}
-    config["settings"] = {"hidden": [8], "epochs": 40, "batch_size": 4}
+    config["settings"] = {"hidden": [8], "epochs": 4, "batch_size": 4}
     (tmp_path / "config.json").write_text(json.dumps(config))
     program = ["examples/compare_losses.py", f"--data={letor}", f"--output_dir={tmp_path}", "--seeds=2", "--workers=1"]
     program.append(f"--config={tmp_path}/config.json")
