@@ -97,7 +97,7 @@ def results_in(folder):
 def small_rankers(monkeypatch):
     """Makes rankers and recommenders small where a program has their defaults."""
     ranker = {"hidden": (8,), "members": 1, "epochs": 2, "trees": False}
-    recommender = {"dim": 8, "softmax_epochs": 1, "epochs": 1}
+    recommender = {"dim": 8, "softmax_epochs": 1, "epochs": 1, "refit": False}
     for estimator, defaults in ((tfr_smooth.Ranker, ranker), (recommendation.Recommender, recommender)):
         constructor = estimator.__init__
         assert set(defaults) <= set(constructor.__kwdefaults__)
