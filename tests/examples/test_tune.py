@@ -9,9 +9,9 @@ from tests.helpers import scripts
 
 @pytest.mark.slow
 def test_a_killed_search_resumes_and_a_finished_one_trains_nothing(tmp_path):
-    folds = helpers.write_folds(tmp_path / "folds", num_queries=(20, 8, 8))
+    folds = helpers.write_folds(tmp_path / "folds", num_queries=(12, 6, 6), max_documents=10)
     command = ["examples/tune.py", f"--data={folds}", f"--output_dir={tmp_path}", "--losses=smoothi_ndcg,list_net"]
-    command += ["--hidden=4,8", "--trials=2", '--settings={"epochs": 2}']
+    command += ["--hidden=4,8", "--trials=2", '--settings={"epochs": 1}']
     process = helpers.start_python(*command)
     helpers.wait_until(lambda: len(scripts.results_in(tmp_path)) == 3, process)
     process.kill()
