@@ -92,5 +92,5 @@ def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     with Image.open(tmp_path / "cost.png") as light, Image.open(tmp_path / "cost_dark.png") as dark:
         corners = [image.convert("RGB").getpixel((0, 0)) for image in (light, dark)]
     assert corners == [(255, 255, 255), (0x1E, 0x21, 0x29)]
-    scripts.check_run(*command, "--plots=error,cost")  # draws the stored values
+    scripts.check_run(*command, "--plots=trade_off,cost")  # draws the stored values
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
