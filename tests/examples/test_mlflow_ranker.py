@@ -35,7 +35,7 @@ def test_a_logged_ranker_scores_the_same_in_a_new_process(store, tmp_path):
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"search": np.repeat(np.arange(40), 5), "price": random.normal(size=200)})
     frame["label"] = (frame["price"] + random.normal(size=200) > 0.5).astype(int)
-    ranker = tfr_smooth.Ranker(members=1, epochs=2, trees=False, verbose=False)
+    ranker = tfr_smooth.Ranker(hidden=[8], members=1, epochs=2, trees=False, verbose=False)
     with mlflow.start_run() as run:
         live = [mlflow.tensorflow.MlflowCallback()]
         ranker.fit(frame, label="label", query="search", validation=frame, callbacks=live)
