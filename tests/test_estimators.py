@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import io
 import json
 import os
 import pickle
@@ -265,10 +266,17 @@ def rewritten(path, change, name="estimator.json"):
 def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tmp_path):
     fitted.save(tmp_path / "a.keras")
     content = json.loads(zipfile.ZipFile(tmp_path / "a.keras").read("estimator.json"))
+    np.savez(arrays := io.BytesIO(), x=np.zeros(3))
+    np.savez_compressed(zeros := io.BytesIO(), x=np.zeros(10**7))
+    large = {"config": {"members": 10**9}}
     changes = {
         "a file of Other": [lambda _: json.dumps({**content, "estimator": "Other"})],
         "Expecting value": [lambda _: b""],
         "allow_pickle": [lambda _: b"nothing", "estimator.npz"],
+        r"unknown arrays \['x'\]": [lambda _: arrays.getvalue(), "estimator.npz"],
+        r"x.npy has \d+ bytes that would become 80000128": [lambda _: zeros.getvalue(), "estimator.npz"],
+        "estimator.json has .* bytes that would": [lambda _: json.dumps({**content, "history": [0] * 10**7})],
+        "its layers have at least 1000000000 weights": [lambda _: json.dumps(large), "config.json"],
     }
     for reason, change in changes.items():
         with pytest.raises(ValueError) as error:

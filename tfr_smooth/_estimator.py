@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, _hub, losses
 from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
+from tfr_smooth._serialization import check_members, check_sizes
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
@@ -27,7 +28,7 @@ from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_row
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
+_CONTENT, _ARRAYS, _WEIGHTS = "estimator.json", "estimator.npz", "model.weights.h5"
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
 _LEAST_QUERIES = 10  # that may choose the epoch without a warning; not tuned
 
@@ -201,6 +202,7 @@ class Estimator(ScikitLearn):
 
     _params: dict[str, Any]  # of the model after `fit`
     _loss_options: tuple[str, ...]  # the names of the hyperparameters of the loss among these
+    _arrays: tuple[str, ...] = ()  # the names of those of `_state`
     _changed: Self | None = None  # has the arguments of the next `fit`, if they are others
     model_: tf.keras.Model
     history_: dict[str, list[float]]
@@ -328,12 +330,17 @@ class Estimator(ScikitLearn):
         """
         try:
             with zipfile.ZipFile(path) as file:
+                check_members(file)
                 content = json.loads(file.read(_CONTENT))
                 config = json.loads(file.read("config.json"))["config"]  # Keras's
+                check_sizes(config, file.getinfo(_WEIGHTS).file_size)
                 with np.load(io.BytesIO(file.read(_ARRAYS)), allow_pickle=False) as stored:
+                    check_members(stored.zip)
                     arrays = dict(stored)
             if content["estimator"] != cls.__name__:
                 raise ValueError(f"a file of {content['estimator']}")
+            if unknown := arrays.keys() - set(cls._arrays):
+                raise ValueError(f"unknown arrays {sorted(unknown)}")
             estimator = cls(**_deserialized(content["params"]))
             estimator._check(config, content["state"], arrays)
             check_process()

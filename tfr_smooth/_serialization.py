@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import itertools
+import math
 import pkgutil
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -91,6 +94,48 @@ class ConfiguredLayer(OfConfig):
         """Returns the constructor's arguments, with those of a Keras layer if it takes them."""
         takes_more = "kwargs" in inspect.signature(type(self).__init__).parameters
         return {**arguments_of(self), **(super().get_config() if takes_more else {})}  # type: ignore[misc]
+
+
+# Content that is compressed by more is no content of an estimator, but takes memory.
+_MOST_RATIO, _SMALL = 100, 1 << 20
+# Sizes in the configurations of layers, whose products are numbers of weights that these have at least.
+# In order: recommenders; encoders of KerasHub, of BERT and of DistilBERT; scorers.
+_PRODUCTS: list[tuple[str, ...]] = [
+    ("num_items", "dim"),
+    ("vocabulary_size", "hidden_dim"),
+    ("hidden_dim", "intermediate_dim"),
+]
+_PRODUCTS += [("hidden_size", "intermediate_size"), ("dim", "hidden_dim")]
+_PRODUCTS += [(name,) for name in ("num_layers", "num_hidden_layers", "n_layers", "vocab_size", "max_sequence_length")]
+_PRODUCTS += [(name,) for name in ("max_position_embeddings", "num_features", "members", "units")]
+
+
+def check_sizes(config: Any, size: int) -> None:
+    """Raises a `ValueError` if a model of this configuration has more weights than its file has bytes."""
+    if (least := _least_weights(config)) > size:
+        raise ValueError(f"its layers have at least {least} weights, but the file of its weights only {size} bytes")
+
+
+def check_members(archive: zipfile.ZipFile) -> None:
+    """Raises a `ValueError` if a member of an archive would take much more memory than the archive."""
+    for member in archive.infolist():
+        if member.file_size > _SMALL + _MOST_RATIO * member.compress_size:
+            raise ValueError(f"{member.filename} has {member.compress_size} bytes that would become {member.file_size}")
+
+
+def _least_weights(config: Any) -> int:
+    """Returns a number of weights that layers have at least, by the sizes in their configurations."""
+    nested = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
+    least = [0, *map(_least_weights, nested)]
+    if isinstance(config, dict):
+        sizes = {name: value for name, value in config.items() if isinstance(value, int)}
+        least += [math.prod(sizes.get(name, 1) for name in names) for names in _PRODUCTS if sizes.keys() & names]
+        tables, hidden = (config.get(name) or [] for name in ("embeddings", "hidden"))
+        if isinstance(hidden, list):
+            pairs = (one * other for one, other in itertools.pairwise([1, *hidden]))
+            least.append(sizes.get("members", 1) * sum(pairs))
+        least += [sizes.get("embedding_dim", 1) * rows for *_, rows in tables]
+    return max(least)
 
 
 def arguments_of(configured: Any, *, of: type | None = None, options: type | None = None) -> dict[str, Any]:

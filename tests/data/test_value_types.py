@@ -7,7 +7,7 @@ import pytest
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import read_files
-from tfr_smooth.data.reading import files
+from tfr_smooth.data.reading import file_formats, files
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.value_types import as_type
 
@@ -73,6 +73,14 @@ def test_words_are_missing_in_texts_and_numbers(tmp_path):
     content = '{"q": "a", "label": 0, "word": "?"}\n{"q": "a", "label": 0, "word": "b"}\n'
     lists = read(tmp_path / "a.jsonl", content, nulls=["?"])
     assert lists.values("word").tolist() == [b"", b"b"]
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_json_values_of_several_types_have_the_given_one(block, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_formats, "_BLOCK_BYTES", block)
+    content = '{"q": 1, "label": 0, "x": 1, "shop": 7}\n{"q": 1, "label": 1, "x": "2.5", "shop": "a"}\n'
+    lists = read(tmp_path / "a.jsonl", content, types={"x": "number", "shop": "text"})
+    assert lists.values("x").tolist() == [1.0, 2.5] and lists.values("shop").tolist() == [b"7", b"a"]
 
 
 @pytest.mark.parametrize("types", [None, {"x": "number"}])

@@ -324,6 +324,8 @@ class Interactions:
         table["items"] = indices_of("item", ids[1], self.item_ids.tolist())[table["items"]]
         return from_events(table, *ids, ordered=self.events is not None)
 
+    ARRAYS = ("items", "indptr", "ordered", "user_ids", "item_ids", *_MERGES)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the content as arrays of integers and numbers, as `from_arrays` takes them."""
         arrays = self.event_table()

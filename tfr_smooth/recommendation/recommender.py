@@ -103,6 +103,7 @@ class Recommender(Estimator):
     """
 
     interactions_: Interactions
+    _arrays = Interactions.ARRAYS
     _columns: dict[str, list[Column]]  # of the tables of "users" and "items"
 
     def __init__(

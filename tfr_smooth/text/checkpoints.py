@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _hub
+from tfr_smooth._serialization import check_sizes
 from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder, blocks_of, import_keras_hub
 
@@ -24,6 +25,7 @@ _POOLING_OF_MODE = {
     **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
     **dict.fromkeys(("cls", "cls_token"), "first"),
 }
+_WEIGHTS = (".safetensors", ".h5")
 _PIECES = "sentencepiece.bpe.model"
 _VOCABULARIES = ("vocab.txt", "vocab.json", "spiece.model", _PIECES)
 _OF_BERT = ("bert", "distilbert", "electra")
@@ -79,6 +81,10 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     hub = import_keras_hub("`load_encoder`")
     folder = folder_of(checkpoint)
     config = read_json(folder / "config.json")
+    try:
+        check_sizes(config, sum(path.stat().st_size for path in folder.glob("*model*") if path.suffix in _WEIGHTS))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'config.json'}: {error}") from None
     sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
     if _is_electra(config) and sizes[0] != sizes[1]:
         raise ValueError(f"{folder / 'config.json'}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")

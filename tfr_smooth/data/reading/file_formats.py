@@ -8,10 +8,12 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv as text_csv
+import functools
 import io
+import json as std_json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,38 +243,43 @@ def _check_commas(where: Where, texts: Any) -> None:
         refuse(where, hint, texts[row], row)
 
 
-def json_types(files: Any, encoding: str) -> dict[str, pa.DataType]:
+def json_types(files: Any, reading: Reading) -> dict[str, pa.DataType]:
     """Returns the types of the columns of all files that hold the values of each. All texts are text, also dates.
 
     Args:
       files: A dataset of Arrow.
-      encoding: The encoding of the files.
+      reading: How values are written; values of several types are text in a column of which it knows the type.
 
     Raises:
       ValueError: If a line is no object, or a column has values of several types (`path:line: problem`).
     """
     known: dict[str, pa.DataType] = {}
     for path in files.files:
-        for line, table in _json_blocks(files.filesystem, path, None, encoding):
+        for line, table in _json_blocks(files.filesystem, path, None, reading):
             for field in table.schema:
                 field = field.with_type(_text_for_dates(field.type))
-                known[field.name] = _common(f"{path}:{line}", field, known.get(field.name, field.type))
+                try:
+                    known[field.name] = _common(f"{path}:{line}", field, known.get(field.name, field.type))
+                except ValueError:
+                    if field.name not in reading.types:
+                        raise
+                    known[field.name] = pa.string()
     return known
 
 
-def json_tables(files: Any, path: str, known: Mapping[str, pa.DataType], encoding: str) -> Iterator[pa.Table]:
+def json_tables(files: Any, path: str, known: Mapping[str, pa.DataType], reading: Reading) -> Iterator[pa.Table]:
     """Yields the rows of a file.
 
     Args:
       files: A dataset of Arrow.
       path: One of its files.
       known: The columns to read and their types.
-      encoding: The encoding of the file.
+      reading: How values are written.
 
     Raises:
       ValueError: If a line is no object of these types (`path:line: problem`).
     """
-    for _, table in _json_blocks(files.filesystem, path, pa.schema(known), encoding):
+    for _, table in _json_blocks(files.filesystem, path, pa.schema(known), reading):
         yield table.select([*known])
 
 
@@ -293,18 +300,25 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
         raise ValueError(f"{place}: {expected}, got {field.type} in the rows from here on, {before} before") from None
 
 
-def _json_blocks(filesystem: Any, path: str, schema: pa.Schema | None, encoding: str) -> Iterator[tuple[int, pa.Table]]:
+def _json_blocks(
+    filesystem: Any, path: str, schema: pa.Schema | None, reading: Reading
+) -> Iterator[tuple[int, pa.Table]]:
     """Yields rows with the number of their first line, counted from 1."""
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
-        for first, content in _blocks(file, encoding):
+        for first, content in _blocks(file, reading.encoding):
             rows = content.lstrip()
             if not rows:
                 continue
             first, content = first + content[: -len(rows)].count(b"\n"), rows
             check_utf8(content, path, first)
             _check_depth(content, path, first)
+            parsed = _inferred if schema is None else functools.partial(_parsed, schema=schema)
             try:
-                yield first, _inferred(content) if schema is None else _parsed(content, schema)
+                try:
+                    table = parsed(content)
+                except pa.ArrowInvalid:
+                    table = parsed(_with_texts(content, reading.types))
+                yield first, table
             except pa.ArrowInvalid as error:
                 lines = [number for number, line in enumerate(content.splitlines(), first) if line.strip()]
                 row = _ROW.search(str(error))
@@ -343,6 +357,18 @@ def _parsed(content: bytes, schema: pa.Schema | None) -> pa.Table:
     once = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer")
     return json.read_json(io.BytesIO(content), read_options=once, parse_options=options)
+
+
+def _with_texts(content: bytes, names: Container[str]) -> bytes:
+    """Returns JSON lines with the values of some columns as text, or the same if a line is no object."""
+    with contextlib.suppress(ValueError, AttributeError):
+        rows = [std_json.loads(line) for line in content.splitlines() if line.strip()]
+        for row in rows:
+            for name, value in row.items():
+                if name in names and isinstance(value, (bool, int, float)):
+                    row[name] = std_json.dumps(value)
+        return "\n".join(map(std_json.dumps, rows)).encode()
+    return content
 
 
 def _inferred(content: bytes) -> pa.Table:

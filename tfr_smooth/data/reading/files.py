@@ -210,7 +210,7 @@ def _types(files: arrow_dataset.FileSystemDataset, reading: Reading) -> dict[str
     if files.format.default_extname == "csv":
         return file_formats.csv_types(files, reading)
     if files.format.default_extname == "json":
-        return file_formats.json_types(files, reading.encoding)
+        return file_formats.json_types(files, reading)
     schema = files.schema
     for fragment in files.get_fragments():
         try:
@@ -237,7 +237,7 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
         try:
             if files.format.default_extname == "json":
                 kinds = {name: types[name] for name in columns}
-                tables = file_formats.json_tables(files, fragment.path, kinds, reading.encoding)
+                tables = file_formats.json_tables(files, fragment.path, kinds, reading)
             else:
                 names = set(fragment.physical_schema.names)
                 kinds = {name: pa.string() if source.is_csv and name in names else kind for name, kind in types.items()}
