@@ -13,6 +13,7 @@ LOOKS = {
     "thousands": ([f"{n},234.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
     "fractions": ([f"{n}.50" for n in NUMBERS], "has numbers as text ('{}'): convert them"),
     "a word": ([str(n) for n in NUMBERS[1:]] + ["?"], "has numbers and '?': make that missing, such as by nulls=['?']"),
+    "a sign": (["1", "2", "?"] * 9, "has numbers and '?': make that missing"),
     "German dates": ([f"{1 + n % 28}.12.2024" for n in NUMBERS], "pass kinds={{'x': 'date:%d.%m.%Y'}}"),
     "American dates": ([f"12/{1 + n % 28}/24" for n in NUMBERS], "pass kinds={{'x': 'date:%m/%d/%y'}}"),
     "sets": (["sale|new", "sale", "new|old"] * 100, "looks like sets ('{}'): pass kinds={{'x': 'set:|'}}"),

@@ -77,9 +77,10 @@ def _hint(name: str, texts: Any) -> str:
     first = texts[0].as_py()
     if date_format := date_format_of(texts):
         return f"{name!r} looks like dates ({first!r}): pass kinds={{{name!r}: 'date:{date_format}'}}"
-    plain = share(_PLAIN)
-    if _MOST <= plain < 1.0 and len(texts) > 1 / (1 - _MOST):
-        other = texts.filter(pc.invert(pc.match_substring_regex(texts, _PLAIN)))[0].as_py()
+    others = texts.filter(pc.invert(pc.match_substring_regex(texts, _PLAIN)))
+    is_sign = len(others) == 1 < len(texts) - 1 and not any(map(str.isalnum, others[0].as_py()))
+    if is_sign or (_MOST <= share(_PLAIN) < 1.0 and len(texts) > 1 / (1 - _MOST)):
+        other = others[0].as_py()
         return f"{name!r} has numbers and {other!r}: make that missing, such as by nulls=[{other!r}] of the readers"
     if share(_FORMATTED) >= _MOST and share(_FRACTION) >= _SOME:
         how = "by `.str.replace(...).astype(float)` of pandas"
