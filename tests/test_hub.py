@@ -28,7 +28,13 @@ def hub(tmp_path, monkeypatch):
         assert {path.name for path in (folder / repo_id).iterdir()} - {"README.md"} <= set(allow_patterns)
         return str(folder / repo_id)
 
-    for function in (create_repo, upload_folder, snapshot_download):
+    def file_exists(repo_id, filename, **_):
+        return (folder / repo_id / filename).exists()
+
+    def hf_hub_download(repo_id, filename, **_):
+        return str(folder / repo_id / filename)
+
+    for function in (create_repo, upload_folder, snapshot_download, file_exists, hf_hub_download):
         monkeypatch.setattr(huggingface_hub, function.__name__, function)
     return folder, calls
 
@@ -60,6 +66,22 @@ def test_a_ranker_comes_back_with_its_scores_and_card(hub, frame, ranker):
     assert "from tfr_smooth.ranker import Ranker\n\nmodel = Ranker.from_pretrained('me/shop')" in written.text
     assert "## Data\n\nClicks of May." in written.text and "## AUC\n" in written.text and '"ndcg": 0.5' in written.text
     assert '"epochs": 1' in written.text
+
+
+def test_what_people_wrote_there_stays(hub, ranker):
+    (folder := hub[0] / "me" / "shop").mkdir(parents=True)
+    (folder / "README.md").write_text("edited")
+    ranker.push_to_hub("me/shop")
+    assert (folder / "README.md").read_text() == "edited" and (folder / "estimator.keras").exists()
+    ranker.push_to_hub("me/shop", card={"data": "Clicks of June."})
+    assert "Clicks of June." in (folder / "README.md").read_text()
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(
+        ValueError, match="`repo_id` must be a repository of tfr_smooth, got 'me/shop' with another con"
+    ):
+        ranker.push_to_hub("me/shop")
+    with pytest.raises(ValueError, match="`card` must have titles that are texts, got 1"):
+        ranker.push_to_hub("me/shop", card={1: "a"})
 
 
 def test_a_recommender_comes_back(hub):

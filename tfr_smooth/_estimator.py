@@ -271,6 +271,8 @@ class Estimator(ScikitLearn):
         """Returns the entries of the model card that the estimator knows, the details and the given entries."""
         training = {**settings_of(self._params), "epochs": self.best_epoch_ or len(self.history_.get("loss", ()))}
         given = _arguments.instance("card", card, Mapping, optional=True)
+        if given and (other := [title for title in given if not isinstance(title, str)]):
+            raise ValueError(f"`card` must have titles that are texts, got {other[0]!r}.")
         return {"training": training, **details, **(given or {})}
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -369,17 +371,17 @@ class Estimator(ScikitLearn):
           private: Whether a new repository is private. None: as the owner has it.
           token: The token of the hub. None: that of `hf auth login`.
           card: Further content of the model card, by title: a text, or values that are printed as JSON, such as
-            {"data": "Clicks of May.", "metrics": {"ndcg": 0.61}}.
+            {"data": "Clicks of May.", "metrics": {"ndcg": 0.61}}. None: none, and a card that is there stays.
 
         Returns:
           The URL of the repository.
 
         Raises:
-          ValueError: If an argument is invalid, or the estimator is not fitted.
+          ValueError: If an argument is invalid, the estimator is not fitted, or the repository is of another library.
           ImportError: If huggingface-hub is not installed; the extra `tfr_smooth[hub]` includes it.
         """
         self._fitted()
-        return _hub.push(repo_id, self._write, type(self), self._card(card), private, token)
+        return _hub.push(repo_id, self._write, type(self), self._card(card), card is not None, private, token)
 
     @classmethod
     def from_pretrained(cls, checkpoint: str | os.PathLike[str]) -> Self:

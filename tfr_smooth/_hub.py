@@ -52,6 +52,7 @@ def push(
     write: Callable[[Path], None],
     owner: type,
     card: Mapping[str, Any],
+    replaces: bool,
     private: bool | None,
     token: str | None,
 ) -> str:
@@ -62,6 +63,7 @@ def push(
       write: Writes the estimator to a path.
       owner: The class of the estimator.
       card: The content of the card, by title: texts, or values that are printed as JSON.
+      replaces: Whether it replaces the card of the repository, which people edit there.
       private: Whether a new repository is private. None: as the owner has it.
       token: The token of the hub. None: that of `hf auth login`.
     """
@@ -90,6 +92,12 @@ def push(
         (folder / _CONFIG).write_text(json.dumps({"library": "tfr_smooth", "class": kind}) + "\n", encoding="utf-8")
         (folder / "README.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
         url = huggingface_hub.create_repo(name, private=private, token=token, exist_ok=True)
+        if huggingface_hub.file_exists(name, _CONFIG, token=token):
+            there = Path(huggingface_hub.hf_hub_download(name, _CONFIG, token=token)).read_bytes()
+            if b'"library": "tfr_smooth"' not in there:
+                raise ValueError(f"`repo_id` must be a repository of tfr_smooth, got {name!r} with another {_CONFIG}.")
+        if not replaces and huggingface_hub.file_exists(name, "README.md", token=token):
+            (folder / "README.md").unlink()
         huggingface_hub.upload_folder(
             repo_id=name, folder_path=folder, token=token, commit_message=f"A {kind} of tfr_smooth {__version__}"
         )
