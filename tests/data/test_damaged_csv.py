@@ -1,9 +1,12 @@
 """A damaged CSV file is refused in one line that names the file and, where there is one, the line; no row is lost."""
 
+import os
+
 import pytest
 
 from tfr_smooth import data
 from tfr_smooth.command_line import main
+from tfr_smooth.data.reading import file_formats
 from tfr_smooth.data.reading.files import read_table
 from tfr_smooth.data.reading.value_types import Reading
 
@@ -48,3 +51,13 @@ def test_an_empty_file_is_refused_also_by_the_command_line(tmp_path, capsys):
         data.read_files(path, query="q", label=None)
     assert main(["train", str(path), f"--model={tmp_path}/out.keras", "--label=y", "--query=q"]) != 0
     assert "in.csv: expected the names of the columns, got an empty file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "in.csv"
+    path.write_text("\n".join(ROWS))
+    monkeypatch.setattr(file_formats, "check_csv_bytes", lambda *_: os.truncate(path, 20))
+    with pytest.raises(
+        ValueError, match=f"{path}: has become shorter while it was read: 20 bytes of {path.stat().st_size}"
+    ):
+        read_table(path, Reading())

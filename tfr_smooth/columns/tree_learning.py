@@ -72,7 +72,8 @@ def learn_trees(
     """Learns trees of the features of a layer, on parts of the training queries.
 
     The parts follow the order of the queries in the table, as for statistics. A training document has the score of the
-    model of the other parts, which knows neither its label nor those of its list; others have the mean of the models.
+    model of the other parts, which is trained without its list; others have the mean of the models. Of its label, the
+    model knows only what statistics of ids tell in the features of other lists: random labels stay at chance.
 
     Args:
       layer: The features.

@@ -233,7 +233,7 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
         scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         options["fragment_scan_options"] = scan
     for fragment in files.get_fragments():
-        first_row = 0
+        first_row, size = 0, files.filesystem.get_file_info(fragment.path).size
         try:
             if files.format.default_extname == "json":
                 kinds = {name: types[name] for name in columns}
@@ -252,6 +252,8 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
                 is_empty = False
             if source.is_csv:
                 file_formats.check_csv_bytes(files, fragment.path, reading.encoding)
+            if size and (left := files.filesystem.get_file_info(fragment.path).size or 0) < size:
+                raise ValueError(f"{fragment.path}: has become shorter while it was read: {left} bytes of {size}")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             if source.is_csv:
                 file_formats.check_csv_bytes(files, fragment.path, reading.encoding)
