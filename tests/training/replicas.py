@@ -147,8 +147,8 @@ def compare(strategy, cases):
 
 def check(result, case):
     """Checks that the steps of a case are the same."""
-    # Half precision rounds sums over documents, so that their order matters.
-    tolerance = {"mixed_float16": 1e-4, "mixed_bfloat16": 1e-3}.get(CASES[case][2], 1e-6)
+    # Half precision rounds sums over documents, so that their order matters: 2.4e-4 is a step of float16 at .25.
+    tolerance = {"mixed_float16": 3e-4, "mixed_bfloat16": 1e-3}.get(CASES[case][2], 1e-6)
     assert list(result) == list(SPLITS)
     for split, found in result.items():
         assert found["start"] == 0.0, split
