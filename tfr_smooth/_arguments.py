@@ -186,6 +186,13 @@ def instance(name: str, value: T, expected: type, *, optional: bool = False) -> 
     return value
 
 
+def listed(name: str, values: Any) -> list[Any]:
+    """Returns the items of `values`, a sequence that is no text."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        _refuse(name, "a sequence", values)
+    return list(values)
+
+
 def weights(name: str, values: Any) -> list[float]:
     """Returns `values` as floats if they are finite numbers >= 0 and not all 0."""
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):

@@ -137,12 +137,28 @@ def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query:
     return results
 
 
+def _check_fit(kind: type, given: Mapping[str, Any]) -> None:
+    """Checks the arguments of `fit` that are no data."""
+    for name, of in (("init_model", kind), ("strategy", tf.distribute.Strategy)):
+        _arguments.instance(name, given.get(name), of, optional=True)
+    for name, of in (("callbacks", tf.keras.callbacks.Callback), ("further_metrics", tf.keras.metrics.Metric)):
+        for each in _arguments.instance(name, given.get(name, ()), Sequence):
+            _arguments.instance(name, each, of)
+    for name in ("features", "query_features"):
+        if given.get(name) is not None:
+            _arguments.listed(name, given[name])
+    for name in ("checkpoint_dir", "cache_dir"):
+        if not isinstance(given.get(name), (str, os.PathLike, type(None))):
+            raise ValueError(f"`{name}` must be a folder or None, got {given[name]!r}.")
+
+
 def fitting(fit: F) -> F:
     """Decorates `fit`: what `set_params` changed takes effect, unless the training fails and the old model stays."""
 
     @functools.wraps(fit)
     def decorated(self: Estimator, *args: Any, **kwargs: Any) -> Any:
         check_process()
+        _check_fit(type(self), kwargs)
         before = dict(self.__dict__)
         if self._changed is not None:
             self.__dict__.update(self._changed.__dict__, _changed=None)

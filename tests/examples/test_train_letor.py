@@ -34,22 +34,26 @@ def command(files, output, *arguments, recipe=PAPER):
     return ["examples/train_letor.py", f"--output_dir={output}", *given, *recipe, *arguments]
 
 
+EPOCHS = 16  # of which most are left when a run is interrupted
+
+
 @pytest.fixture(scope="module")
 def finished(files, tmp_path_factory):
     output = tmp_path_factory.mktemp("output") / "run"
-    return output, scripts.check_run(*command(files, output, "--epochs=4"))
+    return output, scripts.check_run(*command(files, output, f"--epochs={EPOCHS}"))
 
 
 def test_progress_is_printed_and_all_output_files_are_those_of_the_model(finished, files):
     output, printed = finished
     lines = printed.splitlines()
     assert lines[0].startswith(" train: 60 queries") and lines[2].startswith("  test: 20 queries")
-    assert lines[5:13:2] == [f"Epoch {epoch}/4" for epoch in range(1, 5)]
-    assert " is used: ndcg 0." in lines[13] and "test: ndcg 0." in lines[15]
+    last = 5 + 2 * EPOCHS
+    assert lines[5:last:2] == [f"Epoch {epoch}/{EPOCHS}" for epoch in range(1, EPOCHS + 1)]
+    assert " is used: ndcg 0." in lines[last] and "test: ndcg 0." in lines[last + 2]
     expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
     assert sorted(path.name for path in output.iterdir()) == expected
     rows = pd.read_csv(output / "training" / "log.csv")
-    assert rows["epoch"].tolist() == [1, 2, 3, 4] and rows["val_smoothi_ndcg"].between(0.0, 1.0).all()
+    assert rows["epoch"].tolist() == [*range(1, EPOCHS + 1)] and rows["val_smoothi_ndcg"].between(0.0, 1.0).all()
     # The metrics, the run file and the export are those of the model.
     model = tf.keras.models.load_model(output / "best.keras")
     rank = tf.saved_model.load(str(output / "export" / "1")).signatures["rank"]
@@ -77,15 +81,15 @@ def test_the_default_recipe_trains_members(files, tmp_path):
 
 
 def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
-    process = helpers.start_python(*command(files, tmp_path, "--epochs=4"))
-    helpers.wait_until((tmp_path / "training" / "ckpt-2.index").exists, process)
+    process = helpers.start_python(*command(files, tmp_path, f"--epochs={EPOCHS}"))
+    helpers.wait_until((tmp_path / "training" / "ckpt-1.index").exists, process)
     os.killpg(process.pid, signal.SIGINT)  # like a terminal, all processes
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130 and "Traceback" not in errors
     assert errors.endswith("Interrupted. The same command resumes after the last finished epoch.\n")
-    printed = scripts.check_run(*command(files, tmp_path, "--epochs=4"))
-    assert " finished epochs in " in printed and "Epoch 1/4" not in printed
+    printed = scripts.check_run(*command(files, tmp_path, f"--epochs={EPOCHS}"))
+    assert " finished epochs in " in printed and "Epoch 1/" not in printed
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, finished[0]))
     assert metrics == {part: pytest.approx(values, abs=1e-6) for part, values in expected.items()}
-    changed = scripts.run(*command(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}'))
+    changed = scripts.run(*command(files, tmp_path, f"--epochs={EPOCHS}", '--loss_args={"alpha": 2}'))
     assert changed.returncode == 1 and "alpha=2 (was None)" in changed.stderr

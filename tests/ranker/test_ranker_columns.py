@@ -203,7 +203,7 @@ def test_columns_that_do_not_fit_are_refused_by_name():
         ([["c", "d"], ["a|b"]], {}, "column 'x' must be lists of known values without '|', got 'a|b' in row 1."),
         ([[1, 2], 3], {}, "column 'x' must have values of one type: "),
         (["a", "b"], {"kinds": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
-        ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
+        ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping or None, got ['x']."),
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64, which "),
         ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),

@@ -244,7 +244,7 @@ def test_bad_tables_are_refused(checkpoint, table):
         (table.assign(label=-1), "column 'label' must be finite float32 numbers >= 0, got -1 in row 0"),
         (table.assign(query=["other", *table["query"][1:]]), "column 'query' must be the same .* in row 1"),
         (table.assign(label=0), "`X` must have a query with a relevant and a non-relevant document, got none"),
-        (table["text"].to_numpy(), "`table` must be a table"),
+        (table["text"].to_numpy(), "`X` must be a table"),
     ):
         with pytest.raises(ValueError, match=message):
             make(checkpoint).fit(changed, query_id="query_id")

@@ -153,8 +153,11 @@ class Ranker(FittedRanker):
         _arguments.count_or_fraction("softmax_epochs", p["softmax_epochs"])
         _arguments.choice("label_aggregation", p["label_aggregation"], ("sum", "stochastic"))
         _arguments.choice("schedule", p["schedule"], ("cosine", "constant"))
-        if p["kinds"] is not None:
-            _arguments.instance("kinds", p["kinds"], Mapping)
+        _arguments.instance("kinds", p["kinds"], Mapping, optional=True)
+        for name in ("matches", "crosses"):
+            for pair in () if p[name] is None else _arguments.listed(name, p[name]):
+                if len(_arguments.listed(name, pair)) != 2:
+                    raise ValueError(f"`{name}` must be pairs of names, got {pair!r}.")
         if isinstance(p["trees"], Mapping):
             check_names(p["trees"])
         else:

@@ -137,6 +137,7 @@ class Recommender(Estimator):
         **loss_options: Any,
     ) -> None:
         self._take(locals())
+        _arguments.instance("kinds", self._params["kinds"], Mapping, optional=True)
         self._training()
 
     def _training(self) -> RecommenderTraining:

@@ -49,7 +49,7 @@ def read_table(
       columns: The columns, if they are known; otherwise, they are inferred.
     """
     types = types_of_kinds(kinds) if columns is None else {column.name: column.reads for column in columns}
-    found = checks.as_arrow(of_files(table, types))
+    found = checks.as_arrow(of_files(table, types), what)
     if name not in found.column_names or found.num_columns < 2:
         raise ValueError(f"`{what}` must have the column {name!r} of ids and others, got {found.column_names}.")
     own = checked_ids(what, found[name], None, like=ids)

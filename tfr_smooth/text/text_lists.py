@@ -28,13 +28,14 @@ def table_of(X: Any, columns: Mapping[str, str | None]) -> Any:
     return of_files(X, {str(columns[role]): "text" for role in ("query", "text")}, [columns["query_id"]])
 
 
-def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
+def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool, argument: str = "X") -> Lists:
     """Returns the lists of a table with one row per query and document.
 
     Args:
       table: The table, or paths of files.
       columns: The columns by role: "query", "text", "label" and "query_id", None for equal texts of queries.
       labeled: Whether the table must have labels; otherwise, the column of query ids may also be missing.
+      argument: The argument that is the table, for messages.
 
     Returns:
       The lists, whose features are the texts of the query and of the document.
@@ -42,7 +43,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     Raises:
       ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
     """
-    source = checks.as_arrow(table_of(table, columns))
+    source = checks.as_arrow(table_of(table, columns), argument)
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
         _arguments.choice(role, columns[role], source.column_names)

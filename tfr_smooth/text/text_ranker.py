@@ -142,6 +142,8 @@ class TextRanker(Estimator):
         self._take(locals())
         p = self._params
         check_shared(p)
+        if not isinstance(p["encoder"], (str, os.PathLike)):
+            raise ValueError(f"`encoder` must be a folder or a name on Hugging Face, got {p['encoder']!r}.")
         _arguments.choice("architecture", p["architecture"], tuple(_ARCHITECTURES))
         least = {"frozen_layers": 0, "query_length": 3, "length": 3}
         for name in ("passages", "relevant", "negatives", "micro_batches", *least):
@@ -263,7 +265,7 @@ class TextRanker(Estimator):
         p = self._params
         train, valid = text_lists.lists_of(X, columns, labeled=True), None
         if validation is not None:
-            valid = text_lists.lists_of(validation, columns, labeled=True)
+            valid = text_lists.lists_of(validation, columns, labeled=True, argument="validation")
         elif p["validation_fraction"]:
             train, valid = train.split(p["validation_fraction"], seed=p["seed"])
         if valid is not None:

@@ -51,7 +51,8 @@ class LazyAdamW(tf.keras.optimizers.AdamW):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.by_gap = _arguments.boolean("by_gap", by_gap)
-        self.l1 = {name: _arguments.real("l1", value, least=0.0) for name, value in (l1 or {}).items()}
+        given = _arguments.instance("l1", l1 or {}, Mapping)
+        self.l1 = {name: _arguments.real("l1", value, least=0.0) for name, value in given.items()}
         self.sparse_rate = _arguments.real("sparse_rate", sparse_rate, above=0.0)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any = None) -> None:

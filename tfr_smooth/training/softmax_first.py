@@ -45,6 +45,7 @@ class SoftmaxFirstLoss(losses.RankingLoss):
     """
 
     def __init__(self, loss: losses.RankingLoss, *, is_first: bool = True) -> None:
+        _arguments.instance("loss", loss, losses.RankingLoss)
         super().__init__(dtype=loss.dtype, ragged=loss.ragged, reduction=loss.reduction, name=loss.name)
         self.first, self.loss = _SoftmaxOfWeighted(), loss
         self.highest_label, self.shift_invariant = loss.highest_label, loss.shift_invariant

@@ -57,13 +57,13 @@ def is_dense(table: pa.Table) -> bool:
     return table.column_names == [DENSE] and value_type(table[DENSE].type) == "vector"
 
 
-def as_arrow(table: Any) -> pa.Table:
+def as_arrow(table: Any, argument: str = "table") -> pa.Table:
     """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
     if not is_table(table):
         expected = "be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`"
-        raise ValueError(f"`table` must {expected}, got {type(table).__name__}.")
+        raise ValueError(f"`{argument}` must {expected}, got {type(table).__name__}.")
     if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
-        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
+        raise ValueError(f"`{argument}` must be a table, got a lazy one; pass `{argument}.collect()`.")
     if hasattr(table, "iloc"):
         names = [str(label) for label in table.columns]
         _check_names(names)
