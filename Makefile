@@ -64,19 +64,18 @@ train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT
 
 test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STACKS=names of stacks)
 
-# The fast tests first, then the slow ones, those of the folders that changed on the last day first, beside those of the
-# engines, which wait more than they compute. A failure does not stop the rest. Two light tests show that Bazel can run tests; pytest has run the others.
+# The fast tests first, then the slow ones, those of the folders that changed on the last day first. A failure does not
+# stop the rest. The engines come last: beside other tests, they use their processor time. Two light tests show that Bazel
+# can run tests; pytest has run the others.
 test-all: export TESTS_FIRST = $(shell $(PYTHON) tools/changed_tests.py $$(git rev-list -1 --before='1 day ago' HEAD))
 test-all:  ## like test, with all tests, also slow ones, those on workers, and Bazel's if it is installed
 	rm -rf output/tests
 	@failed=0; \
 	$(SUBMAKE) lint || failed=1; \
-	for stack in $(STACKS); do $(SUBMAKE) test-$$stack MARKS='not slow' || failed=1; done; \
-	mkdir -p output; \
-	$(SUBMAKE) test-engines MARKS='$(ALL_MARKS)' >output/engines.log 2>&1 & engines=$$!; \
-	for stack in $(STACKS); do $(SUBMAKE) test-$$stack MARKS=slow || failed=1; done; \
-	wait $$engines || failed=1; \
-	cat output/engines.log; \
+	for marks in 'not slow' slow; do for stack in $(STACKS); do \
+	$(SUBMAKE) test-$$stack MARKS="$$marks" || failed=1; \
+	done; done; \
+	$(SUBMAKE) test-engines MARKS='$(ALL_MARKS)' || failed=1; \
 	if command -v bazel >/dev/null; \
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files" || failed=1; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi; \
