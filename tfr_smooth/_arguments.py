@@ -186,7 +186,7 @@ def instance(name: str, value: T, expected: type, *, optional: bool = False) -> 
     return value
 
 
-def listed(name: str, values: Any) -> list[Any]:
+def sequence(name: str, values: Any) -> list[Any]:
     """Returns the items of `values`, a sequence that is no text."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         _refuse(name, "a sequence", values)

@@ -146,7 +146,7 @@ def _check_fit(kind: type, given: Mapping[str, Any]) -> None:
             _arguments.instance(name, each, of)
     for name in ("features", "query_features"):
         if given.get(name) is not None:
-            _arguments.listed(name, given[name])
+            _arguments.sequence(name, given[name])
     for name in ("checkpoint_dir", "cache_dir"):
         if not isinstance(given.get(name), (str, os.PathLike, type(None))):
             raise ValueError(f"`{name}` must be a folder or None, got {given[name]!r}.")

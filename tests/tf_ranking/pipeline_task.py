@@ -31,9 +31,8 @@ def main(strategy, folder):
     dnn = tfr.keras.model.DNNScorer(hidden_layer_dims=[4], output_units=1, **network)
     found = {}
     cases = {"dnn": (None, dnn), "tasks": (TASKS, Scorer(TASKS))}
-    if (
-        strategy == "MultiWorkerMirroredStrategy"
-    ):  # whose replicas differ from those of one process by their strategy only
+    # Workers differ from the replicas of one process by the strategy only.
+    if strategy == "MultiWorkerMirroredStrategy":
         del cases["tasks"]
     for case, (tasks, scorer) in cases.items():
         tf.keras.utils.set_random_seed(1)

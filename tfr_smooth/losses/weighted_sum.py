@@ -50,7 +50,7 @@ class WeightedSumLoss(RankingLoss):
         super().__init__(**options)
         if isinstance(losses, str) or not losses:
             raise ValueError(f"`losses` must be a sequence of losses or names, got {losses!r}.")
-        self.losses = [get(loss) if isinstance(loss, str) else loss for loss in _arguments.listed("losses", losses)]
+        self.losses = [get(loss) if isinstance(loss, str) else loss for loss in _arguments.sequence("losses", losses)]
         for loss in self.losses:
             if isinstance(_arguments.instance("losses", loss, RankingLoss), MultiScoreLoss):
                 raise ValueError(f"`losses` must be losses of one score per document, got {loss!r}.")

@@ -136,7 +136,7 @@ class EncodedScorer(FeatureScorer):
 
 
 def _checked_blocks(name: str, value: Any, expected: str, size: int) -> list[list[int]]:
-    if not all(len(_arguments.listed(name, block)) == size for block in _arguments.listed(name, value)):
+    if not all(len(_arguments.sequence(name, block)) == size for block in _arguments.sequence(name, value)):
         raise ValueError(f"`{name}` must be tuples {expected}, got {value!r}.")
     return [[_arguments.integer(name, number, least=0) for number in block] for block in value]
 

@@ -235,7 +235,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "hidden": _hidden,
     "batch_norm": _arguments.boolean,
     "output_bias": _arguments.boolean,
-    "weak": lambda name, value: [_arguments.integer(name, place, least=0) for place in _arguments.listed(name, value)],
+    "weak": lambda name, value: [
+        _arguments.integer(name, place, least=0) for place in _arguments.sequence(name, value)
+    ],
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": functools.partial(_arguments.real, least=0.0, below=1.0),
     "members": functools.partial(_arguments.integer, least=1),

@@ -155,8 +155,8 @@ class Ranker(FittedRanker):
         _arguments.choice("schedule", p["schedule"], ("cosine", "constant"))
         _arguments.instance("kinds", p["kinds"], Mapping, optional=True)
         for name in ("matches", "crosses"):
-            for pair in () if p[name] is None else _arguments.listed(name, p[name]):
-                if len(_arguments.listed(name, pair)) != 2:
+            for pair in () if p[name] is None else _arguments.sequence(name, p[name]):
+                if len(_arguments.sequence(name, pair)) != 2:
                     raise ValueError(f"`{name}` must be pairs of names, got {pair!r}.")
         if isinstance(p["trees"], Mapping):
             check_names(p["trees"])
