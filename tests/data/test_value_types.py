@@ -9,7 +9,7 @@ from tests.data.readers import assert_refused
 from tfr_smooth.data import read_files
 from tfr_smooth.data.reading import file_formats, files
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.value_types import as_type
+from tfr_smooth.data.reading.value_types import Reading, as_type
 
 ROLES = {"query": "q", "label": "label"}
 
@@ -81,6 +81,8 @@ def test_json_values_of_several_types_have_the_given_one(block, tmp_path, monkey
     content = '{"q": 1, "label": 0, "x": 1, "shop": 7}\n{"q": 1, "label": 1, "x": "2.5", "shop": "a"}\n'
     lists = read(tmp_path / "a.jsonl", content, types={"x": "number", "shop": "text"})
     assert lists.values("x").tolist() == [1.0, 2.5] and lists.values("shop").tolist() == [b"7", b"a"]
+    table = files.raw_table(tmp_path / "a.jsonl", Reading(types={"x": "number", "shop": "text"}))  # of the command line
+    assert table["q"].to_pylist() == [1, 1] and table["x"].to_pylist() == ["1", "2.5"]
 
 
 @pytest.mark.parametrize("types", [None, {"x": "number"}])

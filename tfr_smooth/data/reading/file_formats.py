@@ -313,11 +313,12 @@ def _json_blocks(
             check_utf8(content, path, first)
             _check_depth(content, path, first)
             parsed = _inferred if schema is None else functools.partial(_parsed, schema=schema)
+            texts = reading.types if schema is None else {field.name for field in schema if field.type == pa.string()}
             try:
                 try:
                     table = parsed(content)
                 except pa.ArrowInvalid:
-                    table = parsed(_with_texts(content, reading.types))
+                    table = parsed(_with_texts(content, texts))
                 yield first, table
             except pa.ArrowInvalid as error:
                 lines = [number for number, line in enumerate(content.splitlines(), first) if line.strip()]
