@@ -75,7 +75,8 @@ def of_ranker():
 def of_recommender():
     return Case(
         recommendation.Recommender,
-        {"history_items": "sequence", "history_length": 5, "dim": 4, "softmax_epochs": 2, "verbose": False},
+        {"history_items": "sequence", "history_length": 5, "dim": 4, "softmax_epochs": 2, "refit": False}
+        | {"verbose": False},
         groups.likes_in_time(0),
         groups.likes_in_time(1),
         {},

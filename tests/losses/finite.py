@@ -35,6 +35,7 @@ def cases(name):
         yield "eager", lambda: step(labels, scores)
     if name in modes.SAMPLE:
         yield "float64", lambda: step(labels, tf.cast(scores, tf.float64))
+    if name in modes.FEW:
         yield "graph", lambda: tf.function(step, input_signature=modes.UNKNOWN)(labels, scores)
     if name in metrics.NAMES:
         metric = metrics.get(name)

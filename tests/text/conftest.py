@@ -15,7 +15,7 @@ from tfr_smooth.text import token_inputs
 
 WORDS = ["wing", "lift", "heat", "flow", "drag", "shock", "plate", "gas", "jet", "tube", "cone", "wave"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "##ed", ".", "the", "of"]
-SIZES = {"num_layers": 2, "num_heads": 2, "hidden_dim": 12, "intermediate_dim": 20, "max_sequence_length": 40}
+SIZES = {"num_heads": 2, "hidden_dim": 12, "intermediate_dim": 20, "max_sequence_length": 40}
 
 
 def word_piece():
@@ -51,11 +51,12 @@ few_families = pytest.mark.parametrize(
 )
 
 
-def make(family="bert", *, frozen_layers=0, dropout=0.1, seed=0):
+def make(family="bert", *, num_layers=1, frozen_layers=0, dropout=0.1, seed=0):
     """Returns an encoder."""
     tokenizer, backbone = FAMILIES[family]
     tokenizer = tokenizer()
-    model = backbone(vocabulary_size=tokenizer.vocabulary_size() + 3, dropout=dropout, **SIZES)  # with unused rows
+    num_tokens = tokenizer.vocabulary_size() + 3  # with unused rows
+    model = backbone(vocabulary_size=num_tokens, num_layers=num_layers, dropout=dropout, **SIZES)
     random = np.random.RandomState(seed)
     for variable in model.weights:
         variable.assign(random.normal(variable.name == "gamma", 0.3, variable.shape))

@@ -26,14 +26,14 @@ def token_ids(encoder, lengths=(7, 3), size=8):
 
 @few_families
 def test_padding_changes_nothing_and_frozen_layers_with_the_others_are_the_whole_encoder(family):
-    whole = make(family)
+    whole = make(family, num_layers=2)
     ids = token_ids(whole)
     np.testing.assert_array_equal(whole.mask(ids), [[True] * 7 + [False], [True] * 3 + [False] * 5])
     expected = whole(ids)
     np.testing.assert_allclose(expected[1:, :3], whole(ids[1:, :3]), atol=1e-5)
     assert expected.shape[-1] == whole.width == 12
     for frozen_layers in (1, 2):
-        encoder = make(family, frozen_layers=frozen_layers)
+        encoder = make(family, num_layers=2, frozen_layers=frozen_layers)
         np.testing.assert_allclose(encoder(ids, encoder.frozen(ids)), expected, atol=1e-6)
     np.testing.assert_allclose(encoder(ids), expected, atol=1e-6)
     assert encoder.trainable_variables == []
@@ -42,7 +42,7 @@ def test_padding_changes_nothing_and_frozen_layers_with_the_others_are_the_whole
 @few_families
 def test_training_changes_only_the_layers_that_are_not_frozen(family):
     for frozen_layers in (0, 1):
-        encoder = make(family, frozen_layers=frozen_layers)
+        encoder = make(family, num_layers=2, frozen_layers=frozen_layers)
         ids, weights = token_ids(encoder), encoder.backbone.weights
         before = [variable.numpy() for variable in weights]
         with tf.GradientTape() as tape:
@@ -87,7 +87,7 @@ def test_bad_arguments_are_refused():
             lambda: text.Encoder(encoder.backbone, encoder.tokenizer, activation="gelu"),
             "`activation` must be None for De",
         ),
-        (lambda: make(frozen_layers=3), "`frozen_layers` must be at most 2, the number of layers, got 3"),
+        (lambda: make(frozen_layers=2), "`frozen_layers` must be at most 1, the number of layers, got 2"),
         (lambda: make()(tokens), "`ids` must have at most 40 tokens per text, got 41"),
         (lambda: make().frozen(tokens), "`frozen_layers` must be > 0 for `frozen`, got 0"),
     ):

@@ -149,7 +149,7 @@ def test_head_rate_scales_the_learning_rate_of_the_head(table):
 
 @SLOW
 def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(table, tmp_path):
-    encoder = make(frozen_layers=1)
+    encoder = make(num_layers=2, frozen_layers=1)
     inputs, model, pairs = inputs_of("late", encoder, table), text.LateInteraction(encoder), np.arange(8)[np.newaxis]
     plain = inputs.batch(pairs)
     scores = model(plain).numpy()
@@ -209,7 +209,7 @@ def test_mixed_precision_trains_close_to_float32(table, architecture, policy):
 @SLOW
 @pytest.mark.parametrize(("architecture", "family"), [("late", "bert"), ("cross", "deberta")])
 def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, architecture, family):
-    encoder = make(family, frozen_layers=1)
+    encoder = make(family, num_layers=2, frozen_layers=1)
     model, features = MODELS[architecture](encoder, micro_batches=2), inputs_of(architecture, encoder, table)
     model.save(tmp_path / "model.keras")
     for found in (tf.keras.models.load_model(tmp_path / "model.keras"), model.copy()):
