@@ -37,8 +37,7 @@ SLOW_EXAMPLES = {
     "ranker.ranker.Ranker",
     "recommendation.recommender.Recommender",
     "text.text_ranker.TextRanker",
-    "serving.workers.PartitionRecommender",
-    "serving.workers.map_partitions",
+    "serving.partitions.score_partitions",
     "tf_ranking.pipeline.SimplePipeline",
     "training.resuming.ResumableTraining",
     "training.trainer.train",
@@ -55,7 +54,7 @@ PEAKS = pytest.StashKey[dict[str, float]]()
 def pytest_report_header() -> list[str]:
     missing = {"tf_ranking (this stack has no tensorflow_ranking)": HAS_TF_RANKING}
     missing["text (this stack has no keras_hub with Keras 3)"] = HAS_KERAS_HUB
-    missing["serving/workers.py on engines (this stack has no Spark, Dask and Ray)"] = HAS_ENGINES
+    missing["serving/partitions.py on engines (this stack has no Spark, Dask and Ray)"] = HAS_ENGINES
     return [f"not collected: tfr_smooth/{name}" for name, has in missing.items() if not has]
 
 

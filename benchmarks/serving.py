@@ -1,4 +1,4 @@
-"""Latency and rate of one query of 100 documents: `serving.load`, HTTP, `Ranker.predict` and LightGBM.
+"""Latency and rate of one query of 100 documents: `Ranker.rank` of dicts, `predict`, HTTP and LightGBM.
 
 python benchmarks/serving.py --threads=1 --runs=500
 
@@ -67,9 +67,9 @@ def lightgbm_side(frame: Any) -> Callable[[], Any]:
 
 
 @contextlib.contextmanager
-def server(folder: pathlib.Path) -> Iterator[tuple[int, Callable[[], float]]]:
+def server(path: pathlib.Path) -> Iterator[tuple[int, Callable[[], float]]]:
     """A server in a process of its own: its port, and its time of the processor in seconds. Linux only."""
-    command = [sys.executable, str(SERVER), f"--model_dir={folder}", "--port=0"]
+    command = [sys.executable, str(SERVER), f"--model={path}", "--port=0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -141,18 +141,17 @@ def main(argv: list[str]) -> None:
     query = frame[: _DOCUMENTS.value].drop(columns="label")
     documents = json.loads(query.drop(columns="query").to_json(orient="records", date_format="iso"))
     with tempfile.TemporaryDirectory() as folder:
-        path = ranker.export(folder, warmup=False)
-        loaded = tfr_smooth.serving.load(path)
-        start = time.perf_counter()
-        ranking = loaded.rank(documents=documents)
-        first = 1e3 * (time.perf_counter() - start)
-        scores = [document.score for document in sorted(ranking, key=lambda document: document.place)]
-        np.testing.assert_allclose(scores, ranker.predict(query), rtol=1e-4, atol=1e-5)
+        path = pathlib.Path(folder) / "ranker.keras"
+        ranker.save(path)
+        loaded, start = tfr_smooth.load(path), time.perf_counter()
+        loaded.rank(documents, group=[len(documents)])
+        first, scores = 1e3 * (time.perf_counter() - start), ranker.predict(query)
+        np.testing.assert_allclose(loaded.predict(documents, group=[len(documents)]), scores, rtol=1e-4, atol=1e-5)
         runs = harness.runs()
         results = [
             result("LightGBM's predict, of a matrix", *measured(lightgbm_side(frame), runs)),
             result("`Ranker.predict`, of a DataFrame", *measured(lambda: ranker.predict(query), runs)),
-            result("`serving.load(...).rank`, of dicts", *measured(lambda: loaded.rank(documents=documents), runs)),
+            result("`Ranker.rank`, of dicts", *measured(lambda: loaded.rank(documents, group=[len(documents)]), runs)),
         ]
         with server(path) as (port, clock):
             body = json.dumps({"documents": documents}).encode()

@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,32 +45,16 @@ def table(rows: int) -> pd.DataFrame:
 
 
 class LightGBM:
-    """Scores partitions by LightGBM, in the form of `serving.PartitionScorer`."""
+    """LightGBM, in the form of an estimator."""
 
-    key = "query"
+    query_column = "query"
 
     def __init__(self, booster: Any) -> None:
-        self._content = pickle.dumps(booster)
+        self._booster = booster
 
-    def __call__(self, part: Any) -> Any:
-        import pyarrow as pa
-
-        if isinstance(part, Iterator):
-            return self._of_parts(part)
-        if isinstance(part, pd.DataFrame):
-            return part[["row"]].assign(score=self._scores(part))
-        scores = pa.array(self._scores(part.to_pandas()), pa.float32())
-        return part.select(["row"]).append_column("score", scores)
-
-    def _of_parts(self, parts: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        yield from self(pa.Table.from_batches([*parts])).to_batches()
-
-    def _scores(self, frame: pd.DataFrame) -> np.ndarray:
-        if not len(frame):
-            return np.zeros(0, np.float32)
-        return pickle.loads(self._content).predict(features_of(frame), num_threads=1).astype(np.float32)
+    def predict(self, table: Any) -> np.ndarray:
+        frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+        return self._booster.predict(features_of(frame), num_threads=1)
 
 
 def features_of(frame: pd.DataFrame) -> pd.DataFrame:
@@ -99,20 +82,20 @@ def start(engine: str) -> Callable[[str], Any]:
     return ray.data.read_parquet
 
 
-def run(read: Callable[[str], Any], path: str, function: Any, expected: np.ndarray) -> float:
+def run(read: Callable[[str], Any], path: str, model: Any, expected: np.ndarray) -> float:
     """Returns the seconds in which the engine scores the table and writes the scores, which must be the expected."""
     from tfr_smooth import serving
 
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        found = serving.map_partitions(read(path), function, partitions=_PARTITIONS.value)
-        target = f"{folder}/scores"
+        found = serving.score_partitions(read(path), model, partitions=_PARTITIONS.value)
+        target, kept = f"{folder}/scores", ["row", "score"]
         if _ENGINE.value == "spark":
-            found.write.parquet(target)
+            found.select(*kept).write.parquet(target)
         elif _ENGINE.value == "dask":
-            found.to_parquet(target)
+            found[kept].to_parquet(target)
         else:
-            found.write_parquet(target)
+            found.select_columns(kept).write_parquet(target)
         seconds = time.perf_counter() - begin
         parts = [pd.read_parquet(file) for file in pathlib.Path(target).rglob("*.parquet")]
     scores = pd.concat(parts).sort_values("row")["score"]
@@ -124,27 +107,25 @@ def main(_: list[str]) -> None:
     import lightgbm
 
     import tfr_smooth
-    from tfr_smooth import serving
 
     folder, frame = tempfile.mkdtemp(), table(_ROWS.value)
     frame.to_parquet(f"{folder}/table.parquet", row_group_size=100_000)
     known = frame[frame["query"] < 2000]
     features = [*NUMBERS, *CATEGORIES, "item_id"]
     ranker = tfr_smooth.Ranker(epochs=2, verbose=False).fit(known, label="label", query="query", features=features)
-    path = ranker.export(f"{folder}/export", warmup=False)
     dataset = lightgbm.Dataset(features_of(known), known["label"], group=[20] * 2000)
     booster = lightgbm.train({"objective": "lambdarank", "verbosity": -1, "num_threads": 2}, dataset)
-    scorers = {"Ranker": serving.PartitionScorer(path, query="query", columns=["row"]), "LightGBM": LightGBM(booster)}
+    models = {"Ranker": ranker, "LightGBM": LightGBM(booster)}
     found, expected = {}, {}
-    for name, scorer in scorers.items():  # one process
+    for name, model in models.items():  # one process
         for _ in range(2):
             begin = time.process_time()
-            expected[name] = scorer(frame)["score"].to_numpy()
+            expected[name] = model.predict(frame)
             seconds = time.process_time() - begin
         found[f"{name}, one process"] = round(_ROWS.value / seconds)
     read = start(_ENGINE.value)
-    for name, scorer in scorers.items():
-        seconds = min(run(read, f"{folder}/table.parquet", scorer, expected[name]) for _ in range(2))
+    for name, model in models.items():
+        seconds = min(run(read, f"{folder}/table.parquet", model, expected[name]) for _ in range(2))
         found[f"{name}, {_ENGINE.value}"] = round(_ROWS.value / seconds / 2)
     print("Rows per second and core:", json.dumps(found))
 

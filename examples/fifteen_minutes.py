@@ -6,9 +6,8 @@
 It writes a made-up log of a shop, OUTPUT_DIR/log.csv, in place of yours: one row per shown product, with the text of
 the search, the product's title, brand, price, category and date, and the click. Brands and prices have gaps.
 Then it trains a ranker on three quarters of the searches, evaluates it on the others, shows what its scores depend on,
-exports it, starts examples/serve_http.py, and compares the answers with `predict`. OUTPUT_DIR also contains
-    ranker.keras  the ranker, which tfr_smooth.Ranker.load reads
-    export/1/     the exported model
+starts examples/serve_http.py, and compares the answers with `predict`. OUTPUT_DIR also contains
+    ranker.keras  the ranker, which tfr_smooth.load reads
     scores.csv    the rows of the other searches, with the score of `predict` and that of the server
 """
 
@@ -80,9 +79,8 @@ def main(argv: list[str]) -> None:
     # 4. Explain what the scores depend on.
     explain(ranker, test)
 
-    # 5. Export, and 6. serve. The answers must be the scores of `predict`.
-    version = ranker.export(output / "export", version=1, warmup=False)
-    with serving(version) as rank:
+    # 5. Serve. The answers must be the scores of `predict`.
+    with serving(output / "ranker.keras") as rank:
         answers = [rank(of_search[features]) for _, of_search in test.groupby("query", sort=False)]
     scored = pd.concat([of_search for _, of_search in test.groupby("query", sort=False)])
     scored = scored.assign(predicted=ranker.predict(scored), served=np.concatenate(answers))
@@ -125,10 +123,10 @@ def explain(ranker: tfr_smooth.Ranker, test: pd.DataFrame) -> None:
 
 
 @contextlib.contextmanager
-def serving(version: pathlib.Path) -> Iterator[Any]:
-    """Starts the server of an export, and yields a function from the rows of a search to their scores."""
+def serving(path: pathlib.Path) -> Iterator[Any]:
+    """Starts the server of a file, and yields a function from the rows of a search to their scores."""
     script = pathlib.Path(__file__).with_name("serve_http.py")
-    command = [sys.executable, str(script), f"--model_dir={version}", "--port=0"]
+    command = [sys.executable, str(script), f"--model={path}", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = server.stdout.readline().removeprefix("Listening on ").strip()  # once it is ready

@@ -1,40 +1,42 @@
-"""Serves an export over HTTP, without Docker.
+"""Serves a saved estimator over HTTP, without Docker.
 
     pip install '.[serve]' absl-py
-    python examples/serve_http.py --model_dir=output/demo/export --port=8000
+    python examples/serve_http.py --model=output/ranker.keras --port=8000
     curl localhost:8000/rank -H 'Content-Type: application/json' \\
         -d '{"query": {"age": 30}, "documents": [{"price": 9.5, "color": "red"}, {"price": null, "color": "blue"}]}'
 
-POST /rank takes the arguments of `rank` of the loaded export, and POST /recommend those of `recommend`, as a JSON
-object. The answer to /rank has the places of the documents in the request, best first. GET /metadata returns the model
-card, with the names and kinds of the columns, and GET /health the version. Wrong input is answered with the status 422
-and a message that names the column. GET /docs describes the requests.
+POST /rank takes the columns of the query and those of each document as a JSON object, or texts for a `TextRanker`; for
+several queries, lists of these. The answer has the places of the documents in the request, best first. POST /recommend
+takes the arguments of `Recommender.recommend`. GET /metadata returns the names and kinds of the columns, and GET
+/health the file. Wrong input is answered with the status 422 and a message that names the column. GET /docs describes
+the requests.
 """
 
 from __future__ import annotations
 
+import itertools
 import socket
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import fastapi
+import numpy as np
 import startup
 import uvicorn
 from absl import app, flags
 from fastapi import Body
 from fastapi.responses import JSONResponse
 
-from tfr_smooth import serving
+import tfr_smooth
 
-_MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Folder of the versions of an export, or of one version.", required=True
-)
+_MODEL = flags.DEFINE_string("model", None, "File of `save` of an estimator.", required=True)
 _HOST = flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all.")
 _PORT = flags.DEFINE_integer("port", 8000, "Port to listen on; 0 for a free one.")
 
 
-def make_app(model: Any) -> fastapi.FastAPI:
-    """The routes of a loaded export. FastAPI calls functions that are not async in threads."""
-    api = fastapi.FastAPI(title="Ranking service")
+def make_app(path: str) -> fastapi.FastAPI:
+    """The routes of an estimator. FastAPI calls functions that are not async in threads."""
+    api, model = fastapi.FastAPI(title="Ranking service"), tfr_smooth.load(path)
 
     @api.exception_handler(ValueError)
     def refuse(request: fastapi.Request, error: ValueError) -> JSONResponse:
@@ -42,11 +44,12 @@ def make_app(model: Any) -> fastapi.FastAPI:
 
     @api.get("/health")
     def health() -> dict[str, str]:
-        return {"status": "ok", "version": str(model.path)}
+        return {"status": "ok", "model": path}
 
     @api.get("/metadata")
     def metadata() -> dict[str, Any]:
-        return model.card
+        columns = {column.name: column.kind for column in getattr(model, "columns_", ()) if hasattr(column, "kind")}
+        return {"estimator": type(model).__name__, "columns": columns}
 
     if hasattr(model, "recommend"):
 
@@ -58,31 +61,54 @@ def make_app(model: Any) -> fastapi.FastAPI:
             exclude: Annotated[list[Any] | None, Body()] = None,
             only: Annotated[list[Any] | None, Body()] = None,
         ) -> JSONResponse:
-            lists = model.recommend(users, histories=histories, topn=topn, exclude=exclude, only=only)
+            if users is None and histories is None:
+                raise ValueError("One of `users` and `histories` must be given, got none.")
+            best = model.recommend(users, histories=histories, topn=topn, exclude=exclude, only=only)
+            pairs = [zip(*lists, strict=True) for lists in zip(best.items.tolist(), best.scores.tolist(), strict=True)]
             # A response is sent as it is; FastAPI would look at each value of a dict.
-            return JSONResponse({"items": [[item._asdict() for item in items] for items in lists]})
+            found = [[{"item": item, "score": score} for item, score in of if np.isfinite(score)] for of in pairs]
+            return JSONResponse({"items": found})
 
     else:
 
         @api.post("/rank")
         def rank(documents: Annotated[list[Any], Body()], query: Annotated[Any, Body()] = None) -> JSONResponse:
-            ranking = model.rank(query, documents=documents)
-            if isinstance(query, list):
-                return JSONResponse({"rankings": [places(of_query) for of_query in ranking]})
-            return JSONResponse({"ranking": places(ranking)})
+            if not isinstance(query, list):
+                return JSONResponse({"ranking": rankings(model, [query], [documents])[0]})
+            return JSONResponse({"rankings": rankings(model, query, documents)})
 
     return api
 
 
-def places(ranking: list[Any]) -> list[dict[str, Any]]:
-    """The places of the documents in the request, best first, and their scores."""
-    return [{"place": document.place, "score": document.score} for document in ranking]
+def rankings(model: Any, queries: list[Any], lists: list[Any]) -> list[list[dict[str, Any]]]:
+    """The places of the documents of each query, best first, and their scores."""
+    if len(queries) != len(lists) or not all(isinstance(documents, list) for documents in lists):
+        raise ValueError(f"`documents` must be a list for each of the {len(queries)} queries.")
+    rows, lengths = [*itertools.chain(*lists)], [len(documents) for documents in lists]
+    of_rows = [*itertools.chain(*map(itertools.repeat, queries, lengths))]
+    if not rows:
+        return [[] for _ in lists]
+    if isinstance(model, tfr_smooth.Ranker):
+        for query in queries:
+            if query is not None and not isinstance(query, Mapping):
+                raise ValueError(f"`query` must be an object with the columns of a query, got {query!r}.")
+        given = [
+            {**row, **(of or {})} if isinstance(row, Mapping) else row for row, of in zip(rows, of_rows, strict=True)
+        ]
+        scores = model.predict(given, group=[length for length in lengths if length])
+    else:
+        scores = model.predict({model.columns_["query"]: of_rows, model.columns_["text"]: rows})
+    answers = []
+    for part in np.split(scores, np.cumsum(lengths)[:-1]):
+        order = np.argsort(-part, kind="stable")
+        answers.append([{"place": int(place), "score": float(part[place])} for place in order])
+    return answers
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    api = make_app(serving.load(_MODEL_DIR.value))
+    api = make_app(_MODEL.value)
     with socket.create_server((_HOST.value, _PORT.value)) as listening:
         # Connections inherit it; without it, the body of an answer waits 40 ms for the client's confirmation.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

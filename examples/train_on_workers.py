@@ -1,4 +1,4 @@
-"""Trains a `Ranker` on the workers of Ray or Spark, and exports it.
+"""Trains a `Ranker` on the workers of Ray or Spark, and saves it as OUTPUT_DIR/ranker.keras.
 
 Each worker runs the same call of `fit`; the engine starts them, tells them each other's addresses, and starts all of
 them again if one fails, which resumes from the last finished epoch. The files, such as Parquet, and the output folder
@@ -20,12 +20,12 @@ _WORKERS = flags.DEFINE_integer("workers", 2, "Number of workers.", lower_bound=
 _TRAIN = flags.DEFINE_list("train", None, "Files with a row per document.", required=True)
 _QUERY = flags.DEFINE_string("query", "query", "The column of queries.")
 _LABEL = flags.DEFINE_string("label", "label", "The column of labels.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Folder of the checkpoints and the export.", required=True)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Folder of the checkpoints and the ranker.", required=True)
 _OPTIONS = flags.DEFINE_string("options", "{}", "Arguments of the Ranker, as JSON.")
 
 
 def train(config: dict) -> None:
-    """Trains and exports a ranker; all workers run this."""
+    """Trains and saves a ranker; all workers run this."""
     os.environ.pop("TF_USE_LEGACY_KERAS", None)  # Ray sets it.
     # In the workers only, after the variable is set, and without a fork.
     import tfr_smooth
@@ -37,7 +37,7 @@ def train(config: dict) -> None:
     ranker = tfr_smooth.Ranker(**config["options"])
     ranker.fit(config["train"], **names, strategy=strategy, checkpoint_dir=checkpoints)
     if training.is_chief(strategy):
-        print("The export is", ranker.export(os.path.join(config["output_dir"], "export")), flush=True)
+        ranker.save(os.path.join(config["output_dir"], "ranker.keras"))
 
 
 def run_on_ray(train: Callable[[dict], object], config: dict, workers: int) -> None:

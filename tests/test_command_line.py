@@ -92,7 +92,7 @@ def test_score_appends_ranks_and_evaluate_prints_a_table(model, ranker, folder, 
 
 ERRORS = {
     "score nothing.keras a.csv b.csv": "No such file or directory: 'nothing.keras'",
-    "score {folder}/train.csv a.csv b.csv": "MODEL must be a ranker of `tfr-smooth train` or of `save`, got",
+    "score {folder}/train.csv a.csv b.csv": "MODEL must be a file of `save` of Ranker, Recommender, TextRanker, got",
     "score {model} {folder}/new.jsonl out.txt": "OUT must end in .csv or .parquet, got 'out.txt'.",
     "score {model} {folder}/new.jsonl nothing/out.csv": "OUT must be a file in a folder that can be written, got",
     "score {model} {folder}/*.parquet {folder}/link.parquet": "OUT must not be a file that is read, got",

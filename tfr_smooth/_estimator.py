@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import inspect
 import io
 import json
@@ -458,3 +459,37 @@ class Estimator(ScikitLearn):
 
 # What damaged files raise.
 _DAMAGES = (KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError, zipfile.BadZipFile)
+# The package of each class, which may need an extra.
+_PACKAGES = {"Ranker": "tfr_smooth", "Recommender": "tfr_smooth.recommendation", "TextRanker": "tfr_smooth.text"}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Reads an estimator of any class, which `save` wrote.
+
+    Args:
+      path: The file.
+
+    Returns:
+      The `Ranker`, `Recommender` or `TextRanker`.
+
+    Raises:
+      ValueError: If the file is another one, or damaged.
+
+    Example:
+      >>> import tempfile
+      >>> import tfr_smooth
+      >>> options = {"members": 1, "hidden": [4], "epochs": 1, "trees": False, "verbose": False}
+      >>> ranker = tfr_smooth.Ranker(**options).fit([[0.5], [1.5]], [0, 1], group=[2])
+      >>> ranker.save(path := f"{tempfile.mkdtemp()}/ranker.keras")
+      >>> type(tfr_smooth.load(path)).__name__
+      'Ranker'
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            check_members(file)
+            name = json.loads(file.read(_CONTENT))["estimator"]
+        package = _PACKAGES[name]
+    except _DAMAGES as error:
+        got = f"{os.fspath(path)!r}: {' '.join(str(error).split())}"
+        raise ValueError(f"`path` must be a file of `save` of {', '.join(_PACKAGES)}, got {got}") from error
+    return getattr(importlib.import_module(package), name).load(path)

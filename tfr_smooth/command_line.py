@@ -13,13 +13,11 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import json
 import os
 import re
 import signal
 import sys
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,7 +28,7 @@ import pyarrow.compute as pc
 import tensorflow as tf
 from pyarrow import parquet
 
-from tfr_smooth import Ranker, _arguments, _files, data, training
+from tfr_smooth import Ranker, _arguments, _files, data, load, training
 from tfr_smooth.columns.kinds import listed, types_of_kinds
 from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.reading.files import files_of, raw_table, read_table
@@ -282,12 +280,12 @@ def _loaded(arguments: Sequence[str]) -> Any:
     if path in ("-h", "--help"):
         return Ranker()
     try:
-        with zipfile.ZipFile(path) as file:
-            name = json.loads(file.read("estimator.json"))["estimator"]
-        place = next(place for place in _ESTIMATORS.values() if place[1] == name)
-    except (KeyError, ValueError, StopIteration, zipfile.BadZipFile):
-        raise ValueError(f"MODEL must be a ranker of `tfr-smooth train` or of `save`, got {path!r}.") from None
-    return _class(*place).load(path)
+        estimator = load(path)
+    except ValueError as error:
+        raise ValueError(str(error).replace("`path`", "MODEL", 1)) from None
+    if hasattr(estimator, "recommend"):
+        raise ValueError(f"MODEL must be a ranker of `tfr-smooth train` or of `save`, got {path!r}.")
+    return estimator
 
 
 def _roles(estimator: Any) -> dict[str, Any]:

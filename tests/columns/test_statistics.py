@@ -8,7 +8,8 @@ import pytest
 
 import tfr_smooth
 from tests import helpers
-from tfr_smooth import data, serving
+from tests.helpers import exports
+from tfr_smooth import data
 from tfr_smooth.columns import Id, Statistic, TableFeatures, column_arrays, statistics
 from tfr_smooth.columns.learning import learn_features
 
@@ -136,8 +137,8 @@ def test_ids_with_a_long_tail_rank_new_queries(tmp_path):
     scores = ranker.predict(new)
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), scores)
-    served = serving.load(ranker.export(tmp_path / "served"))
-    np.testing.assert_allclose(served.score(new, qid=new["query"]), scores, rtol=1e-4, atol=1e-5)
+    served = exports.scores_of(ranker.export(tmp_path / "served"), ranker, new, new["query"])
+    np.testing.assert_allclose(served, scores, rtol=1e-4, atol=1e-5)
 
 
 def test_arguments_that_do_not_fit_are_refused():

@@ -9,7 +9,7 @@ import pytest
 
 import tfr_smooth
 from tests import helpers
-from tests.helpers import scripts
+from tests.helpers import exports, scripts
 
 pytestmark = pytest.mark.slow
 mlflow = pytest.importorskip("mlflow", reason="MLflow is only in the stack 'latest'")
@@ -54,8 +54,9 @@ def test_a_logged_ranker_scores_the_same_in_a_new_process(store, tmp_path):
     assert data.metrics["test_recip_rank_high"] == pytest.approx(measured.mean + 1.96 * measured.standard_error)
     card = json.loads(mlflow.artifacts.load_text(f"{run.info.artifact_uri}/model_card.json"))
     assert card["description"] == "Of a test." and card["measures"]["recip_rank"] == measured.mean
-    exported = tfr_smooth.serving.load(mlflow.artifacts.download_artifacts(f"{run.info.artifact_uri}/export"))
-    np.testing.assert_allclose(exported.score(frame, qid=frame["search"]), ranker.predict(frame), atol=1e-5)
+    exported = mlflow.artifacts.download_artifacts(f"{run.info.artifact_uri}/export/1")
+    served = exports.scores_of(exported, ranker, frame, frame["search"])
+    np.testing.assert_allclose(served, ranker.predict(frame), atol=1e-5)
 
 
 def test_the_script_prints_the_address_of_the_model(store, monkeypatch):

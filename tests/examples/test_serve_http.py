@@ -1,4 +1,4 @@
-"""The HTTP server answers many clients with the results of the loaded export, and names what is wrong in a request."""
+"""The HTTP server answers many clients with the results of a saved estimator, and names what is wrong in a request."""
 
 import concurrent.futures
 import contextlib
@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import numpy as np
+import pandas as pd
 import pytest
 import uvicorn
 
@@ -16,15 +17,14 @@ import tfr_smooth
 from tests.helpers import scripts
 from tests.ranker.test_ranker import FRAME, NEW, SMALL
 from tests.recommendation.groups import likes
-from tests.serving.test_loading import documents_of
-from tfr_smooth import recommendation, serving
+from tfr_smooth import recommendation
 
 
 @contextlib.contextmanager
 def running(path):
-    """A real server of an export; yields a function that sends a body, or None to get, and returns status and JSON."""
+    """A real server of a file; yields a function that sends a body, or None to get, and returns status and JSON."""
     make_app = scripts.load("examples/serve_http.py").make_app
-    server = uvicorn.Server(uvicorn.Config(make_app(serving.load(path)), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(make_app(str(path)), log_level="warning"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -53,13 +53,26 @@ def ranker():
 
 @pytest.fixture(scope="module")
 def send(ranker, tmp_path_factory):
-    with running(ranker.export(tmp_path_factory.mktemp("ranker"), warmup=False).parent) as send:
+    ranker.save(path := tmp_path_factory.mktemp("ranker") / "ranker.keras")
+    with running(path) as send:
         yield send
+
+
+COLUMNS = [name for name in FRAME.columns if name not in ("query", "label", "age")]
+
+
+def plain(value):
+    """A value as JSON or a database has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return None if not isinstance(value, list) and pd.isna(value) else value
 
 
 def body_of(frame):
     """A request, with the days as text in ISO 8601."""
-    return {"query": {"age": int(frame["age"].iloc[0])}, "documents": documents_of(frame)}
+    rows = frame[COLUMNS].itertuples(index=False)
+    documents = [{name: plain(value) for name, value in zip(COLUMNS, row, strict=True)} for row in rows]
+    return {"query": {"age": int(frame["age"].iloc[0])}, "documents": documents}
 
 
 @pytest.mark.slow
@@ -77,7 +90,8 @@ def test_sixteen_clients_at_once_get_the_scores_of_predict(send, ranker):
     several = {name: [body[name] for body in bodies] for name in ("query", "documents")}
     assert send("/rank", several)[1]["rankings"] == [answer["ranking"] for _, answer in answers[:2]]
     assert send("/health")[0] == 200 and send("/health")[1]["status"] == "ok"
-    assert {"price", "listed", "age"} <= {feature["name"] for feature in send("/metadata")[1]["features"]}
+    assert {"price": "number", "listed": "date"}.items() <= send("/metadata")[1]["columns"].items()
+    assert send("/rank", {"documents": []})[1] == {"ranking": []}
 
 
 def test_wrong_requests_name_the_column_and_what_was_expected(send):
@@ -86,6 +100,11 @@ def test_wrong_requests_name_the_column_and_what_was_expected(send):
         ("price", "numbers"): {**body, "documents": [{**body["documents"][0], "price": "cheap"}]},
         ("documents", "required"): {"query": body["query"]},
         ("`documents`", "a list"): {"query": [body["query"]] * 2, "documents": [body["documents"], None]},
+        ("`query`", "an object"): {**body, "query": "age"},
+        ("'age'", "in each row"): {"documents": body["documents"]},
+        ("'age'", "the same in all rows"): {
+            "documents": [{**row, "age": -5 * place} for place, row in enumerate(body["documents"])]
+        },
     }
     for (name, expected), content in wrong.items():
         status, answer = send("/rank", content)
@@ -97,7 +116,8 @@ def test_recommenders_have_their_own_route(tmp_path):
     options = {"dim": 8, "softmax_epochs": 1, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
     interactions = recommendation.Interactions(likes(), [f"u{user}" for user in range(24)], [*range(24)])
     recommender = recommendation.Recommender(**options).fit(interactions)
-    with running(recommender.export(tmp_path)) as send:
+    recommender.save(tmp_path / "recommender.keras")
+    with running(tmp_path / "recommender.keras") as send:
         expected = recommender.recommend(["u3"], topn=4)
         status, answer = send("/recommend", {"users": ["u3"], "topn": 4})
         assert status == 200 and [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
@@ -106,3 +126,20 @@ def test_recommenders_have_their_own_route(tmp_path):
         assert [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
         status, answer = send("/recommend", {"users": ["u3", "u4"], "exclude": [[5]]})
         assert status == 422 and "`exclude`" in answer["detail"]
+
+
+@pytest.mark.slow
+def test_text_rankers_take_texts(tmp_path):
+    texts = pytest.importorskip("tests.text.conftest", reason="text reranking needs Keras 3")
+    from tfr_smooth import text
+
+    options = {"encoder": texts.write_checkpoint(tmp_path / "bert"), "architecture": "single", "epochs": 0}
+    ranker = text.TextRanker(**options, **texts.LENGTHS["single"], verbose=False).fit(texts.made_up_table(queries=4))
+    ranker.save(tmp_path / "ranker.keras")
+    body = {"query": "wing lift", "documents": ["heat", "wing", ""]}
+    with running(tmp_path / "ranker.keras") as send:
+        (_, answer), (status, wrong) = send("/rank", body), send("/rank", {**body, "documents": ["heat", 7]})
+    scores = ranker.predict({"query": [body["query"]] * 3, "text": body["documents"]})
+    found = [document["score"] for document in sorted(answer["ranking"], key=lambda each: each["place"])]
+    np.testing.assert_allclose(found, scores, rtol=1e-5)
+    assert status == 422 and "column 'text'" in wrong["detail"]

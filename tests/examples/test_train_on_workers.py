@@ -7,7 +7,6 @@ import tfr_smooth
 from tests.examples import workers_task
 from tests.ranker.test_ranker import NEW, table
 from tests.serving import engines
-from tfr_smooth import serving
 
 
 @pytest.mark.parametrize("engine", [engines.Ray, engines.Spark])
@@ -22,5 +21,5 @@ def test_a_ranker_of_two_workers_is_that_of_one_also_if_a_worker_is_killed(engin
     config["train"] = [str(tmp_path / "train.parquet")]
     workers_task.RUN[engine.__name__](workers_task.killed, config, 2)
     assert (tmp_path / "killed").exists()
-    scores = serving.load(tmp_path / "export").score(new, qid=new["query"])
+    scores = tfr_smooth.load(tmp_path / "ranker.keras").predict(new)
     np.testing.assert_allclose(scores, alone.predict(new), rtol=1e-5, atol=1e-5)

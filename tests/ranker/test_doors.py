@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import json
-import operator
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,8 @@ import pytest
 from pyarrow import parquet
 
 import tfr_smooth
-from tfr_smooth import data, serving
+from tests.helpers import exports
+from tfr_smooth import data
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.data.reading.sources import of_files, read_documents
@@ -165,16 +165,43 @@ def test_lists_in_csv_files_are_refused_by_name(fitted, tmp_path):
 
 
 def test_requests_with_plain_values_are_scored_like_tables(fitted, tmp_path):
-    path = fitted.export(tmp_path / "export", warmup=False)
     expected = fitted.predict(frame(COLUMNS))
+    rows = [{"place": row, **{name: values[row] for name, values in COLUMNS.items()}} for row in range(ROWS)]
+    for given in (rows, json.loads(json.dumps(rows, default=str))):  # dates are text in JSON
+        np.testing.assert_array_equal(fitted.predict(given), expected)
+        without = [{name: value for name, value in row.items() if name != "query"} for row in given]
+        np.testing.assert_array_equal(fitted.predict(without, group=[LENGTH] * QUERIES), expected)
+    ranked, expected_rows = fitted.rank(rows), fitted.rank(frame(COLUMNS))
+    assert [row["place"] for row in ranked] == expected_rows.index.tolist()
+    assert [[row["score"], row["rank"]] for row in ranked] == expected_rows[["score", "rank"]].to_numpy().tolist()
+    served = exports.scores_of(
+        fitted.export(tmp_path / "export", warmup=False), fitted, frame(COLUMNS), COLUMNS["query"]
+    )
+    np.testing.assert_allclose(served, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_values_of_several_types_in_rows_are_read_one_by_one(fitted):
+    """Those of a column in turn as in the training and in another type that has the same values."""
     rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(ROWS)]
-    lists = [rows[first : first + LENGTH] for first in range(0, ROWS, LENGTH)]
-    loaded = serving.load(path)
-    for given in (lists, json.loads(json.dumps(lists, default=str))):  # dates are text in JSON
-        rankings = loaded.rank([{}] * QUERIES, documents=given)
-        scores = [each.score for ranking in rankings for each in sorted(ranking, key=operator.attrgetter("place"))]
-        np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(loaded.score(frame(COLUMNS), qid=COLUMNS["query"]), expected, rtol=1e-6, atol=1e-6)
+    expected = fitted.predict(rows)
+    for name, functions in SAME.items():
+        for function in functions:
+            known = [place for place, value in enumerate(COLUMNS[name]) if value is not None]
+            mixed = {place: {**rows[place], name: function(rows[place][name])} for place in known[::2]}
+            mixed = [mixed.get(place, row) for place, row in enumerate(rows)]
+            np.testing.assert_allclose(fitted.predict(mixed), expected, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+def test_wrong_rows_are_refused_by_the_name_of_the_column(fitted):
+    rows = [{name: values[row] for name, values in COLUMNS.items()} for row in range(LENGTH)]
+    without = {name: value for name, value in rows[1].items() if name != "price"}
+    for wrong, message in (
+        ({**rows[1], "price": "cheap"}, r"column 'price' must be numbers.*, got 'cheap' in row 1"),
+        (without, r"column 'price' must be in each row .numbers.*; None if missing., got .* in row 1"),
+        ("text", "column '.*' must be in each row .*, got 'text' in row 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.predict([rows[0], wrong, *rows[2:]])
 
 
 SAME = {  # values of one column that are equal to those of the training, in other types

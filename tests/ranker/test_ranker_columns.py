@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import serving
+from tests.helpers import exports
 from tfr_smooth.columns import codes, column_arrays
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "verbose": False}
@@ -315,7 +315,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
         ranker.predict(frame.drop(columns="query"))
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
-    served = serving.load(ranker.export(tmp_path / "export", warmup=False))
-    np.testing.assert_allclose(served.score(frame, qid=frame["query"]), scores, rtol=1e-5, atol=1e-5)
+    served = exports.scores_of(ranker.export(tmp_path / "export", warmup=False), ranker, frame, frame["query"])
+    np.testing.assert_allclose(served, scores, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
         tfr_smooth.Ranker(network=tf.keras.layers.Identity(), **QUICK, **options).fit(frame, **ROLES)

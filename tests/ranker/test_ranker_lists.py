@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import serving
+from tests.helpers import exports
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [32], "epochs": 25, "learning_rate": 0.03, "verbose": False}
 QUICK["batch_size"] = 16
@@ -75,7 +75,7 @@ def test_files_models_and_exports_have_the_ranks_and_shares(fitted, tmp_path):
     np.testing.assert_array_equal(again.predict(new, qid=qid), scores)
     served = again.export(tmp_path / "export", warmup=False)
     if not given:
-        np.testing.assert_allclose(serving.load(served).score(new, qid=qid), scores, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(exports.scores_of(served, ranker, new, qid), scores, rtol=1e-4, atol=1e-5)
         return
     rows = tf.RaggedTensor.from_value_rowids(tf.constant(new, tf.float32), qid)
     inputs = {"features": rows.to_tensor(), "mask": tf.sequence_mask(np.bincount(qid))}

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import columns, data, serving
+from tests.helpers import exports
+from tfr_smooth import columns, data
 from tfr_smooth.columns import features_of_lists
 from tfr_smooth.columns.tree_learning import learn_trees, weak_features
 
@@ -71,10 +72,8 @@ def test_files_and_exports_have_the_trees(ranker, tmp_path):
     expected = ranker.predict(NEW)
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(NEW), expected)
-    ranker.export(tmp_path / "export")
-    np.testing.assert_allclose(
-        serving.load(tmp_path / "export").score(NEW, qid=NEW["query"]), expected, rtol=1e-6, atol=1e-6
-    )
+    served = exports.scores_of(ranker.export(tmp_path / "export"), ranker, NEW, NEW["query"])
+    np.testing.assert_allclose(served, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import pickle
 import shutil
 
 import numpy as np
@@ -12,7 +11,7 @@ import tensorflow as tf
 import tokenizers
 from safetensors import numpy as safetensors
 
-from tfr_smooth import serving, text
+from tfr_smooth import text
 from tfr_smooth.text import published
 
 # Written by benchmarks/published.py, with the package transformers 5.
@@ -51,20 +50,16 @@ def test_a_cross_encoder_has_the_tokens_and_scores_of_transformers(family):
 
 
 @pytest.mark.slow
-def test_it_ranks_measures_saves_exports_and_scores_partitions_without_training(tmp_path):
+def test_it_ranks_measures_saves_and_exports_without_training(tmp_path):
     ranker = text.TextRanker.from_pretrained(FOLDER / "bert", query_id="id", text="document")
     frame, expected = frame_of("bert")
     frame = frame.rename(columns={"text": "document"}).assign(id=[0, 1, 2])
     ranker.save(tmp_path / "ranker.keras")
     np.testing.assert_allclose(text.TextRanker.load(tmp_path / "ranker.keras").predict(frame), ranker.predict(frame))
     path = ranker.export(tmp_path / "export")
-    scorers = serving.PartitionScorer(ranker), serving.PartitionScorer(path, query="query", text="document")
-    assert [scorer.key for scorer in scorers] == ["id", "query"]
-    for scorer in scorers:
-        found = pickle.loads(pickle.dumps(scorer))(pd.concat([frame] * 2)[::-1])
-        np.testing.assert_allclose(found["score"], (expected["scores"] * 2)[::-1], rtol=1e-4, atol=1e-4)
-    with pytest.raises(ValueError, match="`text` must be one of .*, got 'text'"):
-        serving.PartitionScorer(path, query="query")(frame)
+    texts = {"query": tf.constant(frame["query"]), "documents": tf.constant(frame[["document"]].to_numpy(str))}
+    found = tf.saved_model.load(path).signatures["serving_default"](**texts)["scores"]
+    np.testing.assert_allclose(found[:, 0], expected["scores"], rtol=1e-4, atol=1e-4)
     one = frame.assign(query="wing", id=0, label=[0, 1, 0])
     assert ranker.rank(one)["score"].is_monotonic_decreasing
     assert 0.0 <= ranker.evaluate(one)["ndcg"].mean <= 1.0
@@ -175,8 +170,9 @@ def test_colbert_has_its_markers_masks_and_linear_layer(tmp_path):
         np.testing.assert_allclose(each.predict(frame), expected["scores"], rtol=1e-5)
     # In a list with other documents, and as text
     one = frame.assign(query="heat flow")
-    loaded = serving.load(ranker.export(tmp_path / "export"))
-    np.testing.assert_allclose(loaded.score(one), ranker.predict(one), rtol=1e-5)
+    served = tf.saved_model.load(ranker.export(tmp_path / "export")).signatures["serving_default"]
+    texts = {"query": tf.constant(["heat flow"]), "documents": tf.constant([one["text"].tolist()])}
+    np.testing.assert_allclose(served(**texts)["scores"][0], ranker.predict(one), rtol=1e-5)
     folder = changed(tmp_path / "counted", "colbert", "artifact.metadata", mask_punctuation=False)
     counted = text.TextRanker.from_pretrained(folder).predict(frame)
     assert (counted[:3] == pytest.approx(expected["scores"][:3])) and abs(counted[3] - expected["scores"][3]) > 1e-3

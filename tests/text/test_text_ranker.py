@@ -17,7 +17,7 @@ from usearch import index as usearch
 from tests import helpers
 from tests.serving import wrong_shapes
 from tests.text.conftest import LENGTHS, inputs_of, write_checkpoint
-from tfr_smooth import command_line, evaluation, serving, text
+from tfr_smooth import command_line, evaluation, text
 from tfr_smooth.text import text_lists
 
 ARCHITECTURES = {"late": "bert", "single": "deberta", "cross": "bert"}
@@ -73,13 +73,6 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, arc
     found = signature(query=query, documents=documents)["scores"]
     np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
     assert wrong_shapes.accepted(str(tmp_path / "export" / "1")) == []
-    loaded = serving.load(path)
-    ranked = loaded.rank(rows["query"].iloc[0], documents=rows["text"].tolist())
-    np.testing.assert_allclose([best.score for best in ranked], np.sort(ranker.predict(rows))[::-1], atol=1e-5)
-    assert [best.document for best in ranked] == rows["text"].iloc[[best.place for best in ranked]].tolist()
-    assert loaded.rank("lift", documents=[]) == []
-    with pytest.raises(ValueError, match="`documents` must be text that UTF-8 has, got .* in row 1"):
-        loaded.rank("lift", documents=["wing", "\ud800"])
 
 
 @pytest.mark.slow

@@ -40,8 +40,9 @@ class FittedRanker(Estimator):
         """Scores documents.
 
         Args:
-          X: A table as for `fit`, or paths of files, which are read by the types of the training. The columns of
-            labels, queries and weights may be missing, and columns that are not in the table of `fit` are ignored.
+          X: A table as for `fit`; paths of files, which are read by the types of the training; or a list of rows that
+            are dicts, as a request in JSON has them, with None for missing values. The columns of labels, queries and
+            weights may be missing, and columns that are not in the table of `fit` are ignored.
           qid: The query of each row, unless the table has the column of `fit` or documents are scored alone: with
             `list_context=False` or no column with ranks, and neither a `network` nor `normalization="min_max"`.
           group: The number of rows of each query.
@@ -66,7 +67,7 @@ class FittedRanker(Estimator):
 
         Returns:
           A copy of the table as a pandas DataFrame with the columns of scores and of ranks, from 1 on, queries in their
-          order and the best document first; ties keep the order of the rows.
+          order and the best document first; ties keep the order of the rows. For a list of dicts, copies of these.
 
         Raises:
           ValueError: If a name is that of a feature, or as for `predict`.

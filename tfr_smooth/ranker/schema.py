@@ -9,6 +9,7 @@ from typing import Any
 from tfr_smooth import _arguments, _serialization, data
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
+from tfr_smooth.columns.rows import are_rows, table_of_rows
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, clicked, read_documents
 from tfr_smooth.data.roles import DENSE
@@ -67,7 +68,7 @@ class Schema(_serialization.Configurable):
         A table needs only the columns of the features and of the needed roles; others are ignored.
 
         Args:
-          X: `Lists`, a table or a matrix.
+          X: `Lists`, a table, rows that are dicts, or a matrix.
           given: The arrays `y`, `qid` and `group`, or None.
           layer: The features.
           needs: The roles that must be defined.
@@ -78,6 +79,9 @@ class Schema(_serialization.Configurable):
         has_queries = isinstance(X, data.Lists)
         if not has_queries:
             check_index(X, given)
+            if are_rows(X) and not layer.stacked:
+                others = [self.query, *(self.label if isinstance(self.label, Mapping) else [self.label])]
+                X = table_of_rows(X, layer.columns, [name for name in others if name is not None])
             X = as_table(X)
             names = self._names(X, given, layer, {*needs, *(["query"] if of_lists else [])})
             if str(propensity) in X.column_names:

@@ -1,17 +1,8 @@
-"""Export of rankers for TF Serving, for Python and as ONNX files."""
+"""Export of rankers for TF Serving and as ONNX files, and scores on the workers of Spark, Dask and Ray."""
 
-from tfr_smooth.serving.loading import load
 from tfr_smooth.serving.onnx_export import export_onnx
+from tfr_smooth.serving.partitions import score_partitions
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
-from tfr_smooth.serving.workers import PartitionRecommender, PartitionScorer, map_partitions
 
-__all__ = [
-    "INVALID_SCORE",
-    "PartitionRecommender",
-    "PartitionScorer",
-    "export_onnx",
-    "export_ranker",
-    "load",
-    "map_partitions",
-]
+__all__ = ["INVALID_SCORE", "export_onnx", "export_ranker", "score_partitions"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib.metadata
-import json
 import logging
 import os
 import platform
@@ -25,22 +24,6 @@ _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "proto
 # The entries that only the trainer of the model knows: the purpose of the model and its limitations; the training data;
 # the training procedure, such as hyperparameters; the loss; the results, and the data they were measured on.
 _ENTRIES = ("description", "data", "training", "loss", "metrics")
-
-
-def last(path: str | os.PathLike[str]) -> Path:
-    """Returns the directory of the last version, or the given one if it is a version.
-
-    Args:
-      path: PATH or PATH/VERSION.
-
-    Raises:
-      ValueError: If there is no version.
-    """
-    path = Path(path)
-    numbers = [number for number in _numbers(path) if (path / str(number) / _MODEL).exists()]
-    if not numbers and not (path / _MODEL).exists():
-        raise ValueError(f"`path` must be the directory of an export or of its versions, got {os.fspath(path)!r}.")
-    return path / str(max(numbers)) if numbers else path
 
 
 def _numbers(path: Path) -> list[int]:
@@ -122,32 +105,6 @@ def write_card(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
     content = {**details, **dict.fromkeys(_ENTRIES), **card, "software": software}
     (folder / _CARD).parent.mkdir()
     _files.write_text(folder / _CARD, [_files.as_json(content) + "\n"])
-
-
-def read_card(folder: Path) -> dict[str, Any]:
-    """Returns the model card of a version.
-
-    Args:
-      folder: The directory of the version.
-
-    Raises:
-      ValueError: If it has none, or the card is damaged: it is no JSON, or has other signatures than the model.
-    """
-    if not (folder / _CARD).exists():
-        raise ValueError(f"`path` must be an export with the file {_CARD}, got {os.fspath(folder)!r}.")
-    try:
-        card = json.loads((folder / _CARD).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise damaged(folder, error) from None
-    if not isinstance(card, dict) or card.get("signatures") != signatures(folder):
-        raise damaged(folder, f"its signatures are not those of {_MODEL}")
-    return card
-
-
-def damaged(folder: Path, reason: object) -> ValueError:
-    """Returns the error about a card that does not describe its model."""
-    reason = " ".join(str(reason).split())
-    return ValueError(f"`path` must be an export whose model card describes it, got {folder / _CARD}: {reason}.")
 
 
 def signatures(folder: Path) -> dict[str, Any]:

@@ -398,18 +398,21 @@ def check_constant(lists: Lists, column: pa.ChunkedArray, what: str, got: str) -
 
 
 def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]) -> Any:
-    """Returns the rows of a table, ranked within each query, as a pandas DataFrame.
+    """Returns the rows of a table, ranked within each query, as a pandas DataFrame; rows that are dicts, as such.
 
     Args:
-      X: The table, or its lists.
+      X: The table, its rows, or its lists.
       lists: The lists of the table.
       scores: [documents], in the order of the lists.
       names: The names of the columns of scores and ranks.
     """
+    order, ranks = ranking(lists, scores)
+    if isinstance(X, (list, tuple)) and isinstance(X[0], Mapping):
+        added = zip(lists.rows[order].tolist(), scores[order].tolist(), ranks.tolist(), strict=True)
+        return [{**X[row], names[0]: score, names[1]: rank} for row, score, rank in added]
     with _arguments.needed("pandas", extra="pandas", by="`rank`"):
         import pandas  # noqa: F401
 
-    order, ranks = ranking(lists, scores)
     if isinstance(X, Lists):
         ranked = lists.to_pandas().iloc[order].copy()
     else:
