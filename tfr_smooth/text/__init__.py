@@ -4,7 +4,6 @@ from tfr_smooth.text.checkpoints import load_encoder
 from tfr_smooth.text.cross_encoder import CrossEncoder
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
-from tfr_smooth.text.mining import mine_negatives
 from tfr_smooth.text.reranker import Reranker
 from tfr_smooth.text.text_ranker import TextRanker
 
@@ -16,5 +15,4 @@ __all__ = [
     "SingleVector",
     "TextRanker",
     "load_encoder",
-    "mine_negatives",
 ]
