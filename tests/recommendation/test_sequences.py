@@ -19,8 +19,8 @@ SMALL = {"history_items": "sequence", "history_length": 6, "dim": 8, "loss": Non
 def model(seed=0, blocks=2, **options):
     """A model of sequences with random weights, also of norms and biases."""
     encoder = SequenceEncoder(size=4, num_features=LENGTH, blocks=blocks, dropout=0.5)
-    sizes = {"num_users": NUM_USERS, "num_items": NUM_ITEMS, "dim": 4}
-    found = recommendation.CatalogFactors(**sizes, user_encoder=encoder, item_bias=True, **options)
+    sizes = {"num_users": NUM_USERS, "num_items": NUM_ITEMS}
+    found = recommendation.CatalogSequences(**sizes, user_encoder=encoder, item_bias=True, **options)
     random = np.random.default_rng(seed)
     found.set_weights([random.normal(size=each.shape) for each in found.get_weights()])
     return found, encoder

@@ -73,9 +73,7 @@ def test_times_of_spark_in_other_zones_are_refused(ranker, request):
     frame = session.createDataFrame(TABLE[["query", "listed"]])
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        with pytest.raises(
-            ValueError, match="times without a zone.* got a timestamp in 'listed' and 'Am"
-        ):
+        with pytest.raises(ValueError, match="times without a zone.* got a timestamp in 'listed' and 'Am"):
             serving.score_partitions(frame, ranker)
     finally:
         session.conf.set("spark.sql.session.timeZone", "UTC")

@@ -3,6 +3,7 @@
 from tfr_smooth.recommendation.baselines import EASE, Baseline, MarkovChain, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.catalog_order import TopItems, top_items
+from tfr_smooth.recommendation.catalog_sequences import CatalogSequences
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
@@ -15,6 +16,7 @@ __all__ = [
     "Baseline",
     "CatalogEvaluation",
     "CatalogFactors",
+    "CatalogSequences",
     "Interactions",
     "MarkovChain",
     "Popularity",

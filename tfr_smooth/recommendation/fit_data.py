@@ -9,7 +9,7 @@ import numpy as np
 
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import digest
-from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.ids import ids_after, indices_of
 from tfr_smooth.recommendation.interactions import Interactions
@@ -25,6 +25,7 @@ class FitData:
 
     Args:
       params: The arguments of the recommender.
+      by: How interactions are held out, as of `hold_out`.
       interactions: The interactions to learn from.
       validation: Further interactions of the same users and items, or None.
       old: The fitted recommender to continue from, or None.
@@ -33,7 +34,8 @@ class FitData:
       ids: The ids of all users and of all items, those of `old` first.
       tables: The features of those of "users" and "items" that have a table.
       whole: All interactions, with those of `old`.
-      train: Those to train on.
+      train: Those to train on, while others select the epochs.
+      learned: Those of the last training.
       validation: Those that select the epochs, or None.
       start: The model to continue from, and the places of its users and items; None for a new one.
       users: The users to learn from, bool [users]: with a model to continue from, those with new interactions and as
@@ -43,8 +45,8 @@ class FitData:
       ValueError: If an argument is invalid, also from the steps.
     """
 
-    def __init__(self, params: Mapping[str, Any], interactions: Any, validation: Any, old: Any) -> None:
-        self._params, self._old, self._by = params, old, "random" if params["history_items"] is None else "time"
+    def __init__(self, params: Mapping[str, Any], by: str, interactions: Any, validation: Any, old: Any) -> None:
+        self._params, self._old, self._by = params, old, by
         for name, part in (("interactions", interactions), ("validation", validation)):
             _arguments.instance(name, part, Interactions, optional=name == "validation")
             if self._by == "time" and part is not None:
@@ -57,7 +59,7 @@ class FitData:
                 expected = "`propagation_layers` must be 0 with `init_model`"
                 raise ValueError(f"{expected}, got {params['propagation_layers']}.")
         self.whole, self.validation = interactions, validation
-        self.start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None = None
+        self.start: tuple[CatalogModel, np.ndarray, np.ndarray] | None = None
         self.users: np.ndarray | None = None
 
     def read_tables(self, users: tuple[Any, str], items: tuple[Any, str]) -> None:
@@ -101,6 +103,7 @@ class FitData:
             self.whole = self.train.union(self.validation)
         elif fraction and self._old is None:
             self.train, self.validation = hold_out(self.whole, **options)
+        self.learned = self.train
         if self.validation is not None and not self.validation.num_interactions:
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
 

@@ -17,11 +17,11 @@ from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.data.reading.ids import id_lists, listed
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
-from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.ids import places_of
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.stages import RecommenderTraining
+from tfr_smooth.recommendation.stages import RecommenderTraining, training_of
 
 
 class Recommender(Estimator):
@@ -79,7 +79,7 @@ class Recommender(Estimator):
 
     Attributes:
       interactions_: The interactions of the training and the validation, the items that users have.
-      model_: The trained `CatalogFactors`.
+      model_: The trained `CatalogFactors`, or `CatalogSequences`.
       history_: The training loss and, with held-out items, the measure of each epoch of both stages, by name.
       best_epoch_: The selected epoch, from 1 on; None without validation.
 
@@ -142,7 +142,7 @@ class Recommender(Estimator):
 
     def _training(self) -> RecommenderTraining:
         """Returns the training that the arguments define."""
-        return RecommenderTraining(self._params, self._loss_options)
+        return training_of(self._params, self._loss_options)
 
     @fitting
     def fit(
@@ -189,7 +189,8 @@ class Recommender(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        plan, data = self._training(), FitData(self._params, interactions, validation, init_model)
+        plan = self._training()
+        data = FitData(self._params, plan.held_out_by, interactions, validation, init_model)
         data.read_tables((users, user_id), (items, item_id))
         data.number()
         data.hold_out()
@@ -199,14 +200,10 @@ class Recommender(Estimator):
         options["data"] = data.digest()
         options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(data.train, data.validation, **options)
-        settings = plan.baseline_settings(first.model, data.train, data.validation, data.start)
         if data.validation is not None and self._params["refit"]:
-            data.train, trained = data.whole, plan.run(data.whole, None, epochs=first.epochs, **options)
-        model = trained.model
-        if settings is not None:
-            model = model.renewed(plan.baselines(data.train, settings, has_vectors="items" in encoders))
-        model.set_sequences(data.whole)
-        model.set_new(data.train, **{what: encoder.learned for what, encoder in encoders.items()})
+            data.learned, trained = data.whole, plan.run(data.whole, None, epochs=first.epochs, **options)
+        model = plan.completed(trained.model, first.model, data, "items" in encoders)
+        model.set_new(data.learned, **{what: encoder.learned for what, encoder in encoders.items()})
         self.model_, self.interactions_ = model, data.whole
         self.__dict__.pop("_prepared", None)  # of the model before
         self.history_, self.best_epoch_ = first.history, first.best_epoch
@@ -239,7 +236,7 @@ class Recommender(Estimator):
                 raise ValueError(f"{name} is {config[name]}, but there are {getattr(self.interactions_, name)} ids")
 
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        self.model_ = _arguments.instance("model", model, CatalogFactors)
+        self.model_ = _arguments.instance("model", model, CatalogModel)
         self._columns = _serialization.deserialize(content["columns"])
 
     def predict(self, users: Any) -> np.ndarray:

@@ -34,8 +34,8 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
       **kwargs: `name` and other arguments of a Keras layer.
 
     Attributes:
-      vectors_of: A function from indices of items, [number], to their vectors, [number, size], which `CatalogFactors`
-        sets. It is no part of the layer's weights.
+      vectors_of: A function from indices of items, [number], to their vectors, [number, size], which
+        `CatalogSequences` sets. It is no part of the layer's weights.
 
     Time O(L^2 size + L size^2) per user and block, memory O(L^2 + L size), with L at most the length of the longest
     sequence of the batch.

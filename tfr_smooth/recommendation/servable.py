@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _keras
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.recommendation.batches import dense_labels
-from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.serving import versions
 
@@ -22,7 +22,7 @@ Tensors = dict[str, tf.Tensor]
 
 def export(
     path: str | os.PathLike[str],
-    model: CatalogFactors,
+    model: CatalogModel,
     interactions: Interactions,
     *,
     topn: int,
@@ -56,13 +56,11 @@ class Servable(tf.Module):
       exclude_seen: Whether to exclude the seen items of users, and the items of histories.
     """
 
-    def __init__(self, model: CatalogFactors, interactions: Interactions, *, topn: int, exclude_seen: bool) -> None:
+    def __init__(self, model: CatalogModel, interactions: Interactions, *, topn: int, exclude_seen: bool) -> None:
         super().__init__()
         self._topn, self._exclude_seen = topn, exclude_seen
         # In a function: with the model itself, Keras would also save all of its functions.
-        # Without an encoder, the vectors of items are in `_catalog` only.
-        used = model.get_layer("users") if model.user_encoder is None else model
-        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(used.variables)
+        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.served_variables)
         self._catalog = tf.Variable(model.item_vectors(), trainable=False)
         self._temperature, self._history_vectors = model.temperature, model.history_graph(self._catalog)
         self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -23,8 +23,10 @@ from tfr_smooth.recommendation.batches import (
     user_batches,
 )
 from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
+from tfr_smooth.recommendation.catalog_sequences import CatalogSequences
 from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
+from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, CatalogModel
+from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
 from tfr_smooth.recommendation.sequences import SequenceEncoder
@@ -40,60 +42,55 @@ _MOST_CANDIDATES = 0.4
 # Users from which a step changes only those of its batch. With fewer, dense steps cost little and are better: NDCG@20
 # of held-out items is .001 to .002 higher on MovieLens-1M, and .0008 on Gowalla.
 _SPARSE_USERS = 100_000
-# Arguments that are None by default: with factors of users, chosen as the default loss, and with sequences, chosen on
-# the last but one items of MovieLens-100K and of Toys and Games (`benchmarks/sequences.py`).
-_DEFAULTS: dict[str, tuple[Any, Any]] = {
-    "dim": (256, 128),
-    "temperature": (0.2, 0.07),
-    "softmax_learning_rate": (0.01, 0.005),
-    "softmax_batch_size": (256, 5),
-    "batch_size": (64, 5),
-    "hard_negatives": (None, 100),
-}
-_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
-
-
+_OF_MODEL = ("similarity", "temperature", "item_bias", "seed")
 # The most epochs of the stages that continue from a model without held-out items. Not tuned.
 _UPDATE_EPOCHS = {"softmax_": 5, "": 1}
 # Users who select the epochs, at most: with more, the validation takes more than a fifth of the time of training.
 _VALIDATED = 5000
 # A model to continue from, and the places of its users and of its items; None for new factors.
-Start: TypeAlias = "tuple[CatalogFactors, np.ndarray, np.ndarray] | None"
+Start: TypeAlias = "tuple[CatalogModel, np.ndarray, np.ndarray] | None"
 
 
 class Trained(NamedTuple):
     """A trained model, outside of the strategy's scope, so that any process can use it.
 
     Attributes:
-      model: The factors.
+      model: The model.
       history: The training loss and the validation metrics of each epoch of all stages, by name.
       epochs: The number of epochs until the selected one, of each stage; empty without validation.
       best_epoch: The selected epoch of the history, from 1 on; None without validation.
     """
 
-    model: CatalogFactors
+    model: Any
     history: dict[str, list[float]]
     epochs: list[int]
     best_epoch: int | None
 
 
 class RecommenderTraining:
-    """What the arguments of a `Recommender` define.
+    """What the arguments of a `Recommender` define; a subclass has the kind of users.
 
     Args:
       params: The arguments of the constructor, with the hyperparameters of the loss.
       loss_options: The names of these hyperparameters.
 
+    Attributes:
+      defaults: The values of arguments that are None.
+      default_loss: The loss "auto".
+      held_out_by: How interactions are held out, as of `hold_out`.
+
     Raises:
       ValueError: If an argument is out of its range.
     """
 
+    defaults: ClassVar[Mapping[str, Any]]
+    default_loss: ClassVar[str | None]
+    held_out_by: ClassVar[str]
+
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
-        is_sequence = params["history_items"] is not None
-        chosen: dict[str, Any] = {name: _DEFAULTS[name][is_sequence] for name in _DEFAULTS if params[name] is None}
+        params = {**params, **{name: value for name, value in self.defaults.items() if params[name] is None}}
         if params["loss"] == "auto":
-            chosen["loss"] = None if is_sequence else "smoothi_ndcg"
-        params = {**params, **chosen}
+            params["loss"] = self.default_loss
         self._params = params
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
@@ -106,11 +103,6 @@ class RecommenderTraining:
         for name in ("item_bias", "refit", "baselines"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
-        if params["history_items"] is not None:
-            _arguments.choice("history_items", params["history_items"], ("sequence",))
-            if params["propagation_layers"]:
-                expected = "`propagation_layers` must be 0 with `history_items`"
-                raise ValueError(f"{expected}, got {params['propagation_layers']}.")
         loss, options = params["loss"], {name: params[name] for name in loss_options}
         defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
         checks: dict[str, Any] = {"kind": losses.RankingLoss, "optional": True}
@@ -194,60 +186,40 @@ class RecommenderTraining:
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of the tables of "users" and "items", if there are any."""
         p = self._params
-        if "users" in tables and p["history_items"] is not None:
-            raise ValueError("`users` must be None with `history_items`, got a table.")
         return {what: TableEncoder(table, p["dim"], p["seed"]) for what, table in tables.items()}
 
-    def baseline_settings(
-        self, model: CatalogFactors, train: Interactions, validation: Interactions | None, start: Start
-    ) -> dict[str, Any] | None:
-        """Returns the settings and weights of the baselines that are added to the scores of sequences, if they are.
+    def completed(self, trained: CatalogModel, first: CatalogModel, data: FitData, has_vectors: bool) -> CatalogModel:
+        """Returns the trained model with what is added after the training.
 
         Args:
-          model: The model, trained on `train`.
-          train: The interactions.
-          validation: The held-out items that decide. None: the settings do not change.
-          start: As for `run`.
+          trained: The model, trained on `data.learned`.
+          first: The model of the training with held-out items, or the same.
+          data: The data.
+          has_vectors: Whether items without interactions will have vectors.
         """
-        if self._params["history_items"] is None or not self._params["baselines"]:
-            return None
-        settings = _settings_before(start)
-        if validation is None:
-            return settings
-        model.set_sequences(train)
-        options = {"length": self._params["history_length"], "seed": self._params["seed"]}
-        return baseline_scores.learned(settings, model.catalog_scores, train, validation, **options)
+        return trained
 
-    def baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
-        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
-        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        return BaselineScores.fitted(train, self._params["history_length"], settings, num_new)
+    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+        """Returns a new model."""
+        raise NotImplementedError
 
-    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogFactors:
-        p = self._params
-        options: dict[str, Any] = {name: p[name] for name in _OF_FACTORS}
-        if p["propagation_layers"]:
-            return PropagatedFactors(train, p["propagation_layers"], **options)
-        if p["history_items"] is not None:
-            sizes = {"size": p["dim"], "num_features": p["history_length"]}
-            options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
-            if p["baselines"] and is_validated:  # They are no part of the training.
-                options["baselines"] = self.baselines(train, _settings_before(start))
-        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_sequences(train)
-        return model
+    def _dataset(self, train: Interactions, prefix: str, negatives: int | None, epochs: int) -> Any:
+        """Returns a function from the number of finished epochs to the other batches, and the batches per epoch."""
+        raise NotImplementedError
 
-    def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
-        """Compiles the model, and returns a function from the number of finished epochs to the other batches.
+    def _of_batches(self, prefix: str) -> dict[str, Any]:
+        """Returns the arguments that all batches have."""
+        return {"batch_size": self._params[f"{prefix}batch_size"], "seed": self._params["seed"]}
 
-        The second result is the number of batches per epoch.
-        """
-        p, negatives = self._params, self._params["negatives"]
+    def _negatives(self, train: Interactions, prefix: str) -> int | None:
+        """Returns the number of sampled items, or None for the whole catalog."""
+        return None if self._params["hard_negatives"] is not None and not prefix else self._params["negatives"]
+
+    def _batches(self, model: CatalogModel, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
+        """Compiles the model, and returns what `_dataset` does."""
+        p, negatives = self._params, self._negatives(train, prefix)
         if p["hard_negatives"] is not None and not prefix:
-            negatives, loss = None, BestItemsLoss(loss, p["hard_negatives"])
-        if negatives is not None and prefix and p["history_items"] is None:
-            candidates = expected_candidates(train, negatives, p["softmax_batch_size"])
-            negatives = negatives if candidates < _MOST_CANDIDATES * train.num_items else None
+            loss = BestItemsLoss(loss, p["hard_negatives"])
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
             # product with a graph does not, samples would need a program for each number of items, and replicas cannot
@@ -261,11 +233,38 @@ class RecommenderTraining:
                 optimizer = training.LazyAdamW(p[f"{prefix}learning_rate"], weight_decay=0.0, by_gap=True)
                 optimizer.exclude_from_weight_decay(var_names=[""])
             model.compile(optimizer, loss, jit_compile=is_compiled)
+        return self._dataset(train, prefix, negatives, epochs)
 
-        own: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
-        if p["history_items"] is not None:
-            sequences = SequenceBatches(train, length=p["history_length"], negatives=negatives, **own)
-            return lambda finished: sequences.dataset(epochs - finished, finished), sequences.steps
+
+class FactorsTraining(RecommenderTraining):
+    """The training of users who have factors; the defaults were chosen as those of the loss."""
+
+    defaults = {
+        "dim": 256,
+        "temperature": 0.2,
+        "softmax_learning_rate": 0.01,
+        "softmax_batch_size": 256,
+        "batch_size": 64,
+    }
+    default_loss = "smoothi_ndcg"
+    held_out_by = "random"
+
+    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+        p = self._params
+        options: dict[str, Any] = {name: p[name] for name in ("dim", *_OF_MODEL)}
+        if p["propagation_layers"]:
+            return PropagatedFactors(train, p["propagation_layers"], **options)
+        return CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+
+    def _negatives(self, train: Interactions, prefix: str) -> int | None:
+        negatives = super()._negatives(train, prefix)
+        if negatives is None or not prefix:
+            return negatives
+        candidates = expected_candidates(train, negatives, self._params["softmax_batch_size"])
+        return negatives if candidates < _MOST_CANDIDATES * train.num_items else None
+
+    def _dataset(self, train: Interactions, prefix: str, negatives: int | None, epochs: int) -> Any:
+        own = self._of_batches(prefix)
 
         def batches(finished: int) -> tf.data.Dataset:
             options = {**own, "num_epochs": epochs - finished, "first_epoch": finished}
@@ -281,7 +280,87 @@ class RecommenderTraining:
         return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
 
 
-def _quality(model: CatalogFactors, measure: str, *, train: Interactions, validation: Interactions) -> float:
+class SequencesTraining(RecommenderTraining):
+    """The training of users who are sequences of items.
+
+    The defaults were chosen on the last but one items of MovieLens-100K and of Toys and Games
+    (`benchmarks/sequences.py`).
+    """
+
+    defaults = {"dim": 128, "temperature": 0.07, "softmax_learning_rate": 0.005, "softmax_batch_size": 5}
+    defaults |= {"batch_size": 5, "hard_negatives": 100}
+    default_loss = None
+    held_out_by = "time"
+
+    def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
+        super().__init__(params, loss_options)
+        _arguments.choice("history_items", params["history_items"], ("sequence",))
+        if params["propagation_layers"]:
+            expected = "`propagation_layers` must be 0 with `history_items`"
+            raise ValueError(f"{expected}, got {params['propagation_layers']}.")
+
+    def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
+        """Returns new encoders of tables of items; users have none."""
+        if "users" in tables:
+            raise ValueError("`users` must be None with `history_items`, got a table.")
+        return super().encoders(tables)
+
+    def completed(self, trained: CatalogModel, first: CatalogModel, data: FitData, has_vectors: bool) -> CatalogModel:
+        """Returns the model with the baselines that held-out items have chosen, and the sequences of all users."""
+        if self._params["baselines"]:
+            settings = self.baseline_settings(first, data.train, data.validation, data.start)
+            assert isinstance(trained, CatalogSequences)
+            trained = trained.renewed(self._baselines(data.learned, settings, has_vectors))
+        trained.set_sequences(data.whole)
+        return trained
+
+    def baseline_settings(
+        self, model: CatalogModel, train: Interactions, validation: Interactions | None, start: Start
+    ) -> dict[str, Any]:
+        """Returns the settings and weights of the baselines that are added to the scores.
+
+        Args:
+          model: The model, trained on `train`.
+          train: The interactions.
+          validation: The held-out items that decide. None: the settings do not change.
+          start: As for `run`.
+        """
+        settings = _settings_before(start)
+        if validation is None:
+            return settings
+        model.set_sequences(train)
+        options = {"length": self._params["history_length"], "seed": self._params["seed"]}
+        return baseline_scores.learned(settings, model.catalog_scores, train, validation, **options)
+
+    def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
+        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
+        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
+        return BaselineScores.fitted(train, self._params["history_length"], settings, num_new)
+
+    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+        p = self._params
+        options: dict[str, Any] = {name: p[name] for name in _OF_MODEL}
+        sizes = {"size": p["dim"], "num_features": p["history_length"]}
+        options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
+        if p["baselines"] and is_validated:  # They are no part of the training.
+            options["baselines"] = self._baselines(train, _settings_before(start))
+        model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_sequences(train)
+        return model
+
+    def _dataset(self, train: Interactions, prefix: str, negatives: int | None, epochs: int) -> Any:
+        own = self._of_batches(prefix)
+        sequences = SequenceBatches(train, length=self._params["history_length"], negatives=negatives, **own)
+        return lambda finished: sequences.dataset(epochs - finished, finished), sequences.steps
+
+
+def training_of(params: Mapping[str, Any], loss_options: Sequence[str]) -> RecommenderTraining:
+    """Returns the training of the kind of users that the arguments of a `Recommender` say."""
+    kind = FactorsTraining if params["history_items"] is None else SequencesTraining
+    return kind(params, loss_options)
+
+
+def _quality(model: CatalogModel, measure: str, *, train: Interactions, validation: Interactions) -> float:
     model = model.renewed() if isinstance(model, PropagatedFactors) else model
     return evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean
 
