@@ -25,48 +25,34 @@ class CatalogSequences(CatalogModel):
     """`CatalogModel` whose users have the output of an encoder of their latest items.
 
     Args:
-      num_users: As for `CatalogFactors`.
-      num_items: As for `CatalogFactors`.
       user_encoder: The encoder.
       baselines: Scores of baselines, which are added outside of the training. None: none.
-      similarity: As for `CatalogFactors`.
-      temperature: As for `CatalogFactors`.
-      item_bias: As for `CatalogFactors`.
-      seed: As for `CatalogFactors`.
-      name: Name of the model.
+      **options: Arguments of `CatalogModel`; `dim` is the size of the encoder.
 
     Raises:
       ValueError: If an argument is invalid.
     """
 
     def __init__(
-        self,
-        *,
-        num_users: int,
-        num_items: int,
-        user_encoder: SequenceEncoder,
-        baselines: BaselineScores | None = None,
-        similarity: str = "cosine",
-        temperature: float = 0.2,
-        item_bias: bool = False,
-        seed: int = 0,
-        name: str | None = None,
+        self, *, user_encoder: SequenceEncoder, baselines: BaselineScores | None = None, **options: Any
     ) -> None:
         encoder = _arguments.instance("user_encoder", user_encoder, SequenceEncoder)
-        options: dict[str, Any] = {"num_users": num_users, "num_items": num_items, "dim": encoder.size, "name": name}
-        options |= {"similarity": similarity, "temperature": temperature, "item_bias": item_bias, "seed": seed}
-        super().__init__(**options)
+        super().__init__(**{**options, "dim": encoder.size})
         self.user_encoder: Any = encoder
         self.baselines = _arguments.instance("baselines", baselines, BaselineScores, optional=True)
         # A Markov chain may look further back than the encoder.
         length = max(encoder.num_features, 0 if baselines is None else baselines.order)
-        self._take_users(_Encoded(num_users, encoder, length))
+        self._take_users(_Encoded(self.num_users, encoder, length))
         encoder.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = False
 
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), **_serialization.arguments_of(self)}
+
     def renewed(self, baselines: BaselineScores | None = None) -> CatalogSequences:
         """Returns a new model of one device with the vectors and with these baselines; it has no sequences yet."""
-        model = CatalogSequences.from_config({**_serialization.arguments_of(self), "baselines": baselines})
+        model = CatalogSequences.from_config({**self.get_config(), "baselines": baselines})
         model.continue_from(self, np.arange(self.num_users), np.arange(self.num_items))
         return model
 

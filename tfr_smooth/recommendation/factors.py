@@ -90,6 +90,10 @@ class CatalogModel(FeatureScorer):
                 raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
             ours.continue_from(theirs, places)
 
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return _serialization.arguments_of(self, of=CatalogModel)
+
     def renewed(self) -> CatalogModel:
         """Returns a new model of one device with the vectors."""
         raise NotImplementedError
@@ -306,7 +310,10 @@ class Factors(tf.keras.layers.Layer):
 
 @_serialization.register
 class CatalogFactors(CatalogModel):
-    """`CatalogModel` with a trained factor for each user; the arguments are the same.
+    """`CatalogModel` with a trained factor for each user.
+
+    Args:
+      **options: Arguments of `CatalogModel`.
 
     Example:
       >>> import tensorflow as tf
@@ -316,26 +323,13 @@ class CatalogFactors(CatalogModel):
       TensorShape([2, 30])
     """
 
-    def __init__(
-        self,
-        *,
-        num_users: int,
-        num_items: int,
-        dim: int = 64,
-        similarity: str = "cosine",
-        temperature: float = 0.2,
-        item_bias: bool = False,
-        seed: int = 0,
-        name: str | None = None,
-    ) -> None:
-        options: dict[str, Any] = {"num_users": num_users, "num_items": num_items, "dim": dim, "name": name}
-        options |= {"similarity": similarity, "temperature": temperature, "item_bias": item_bias, "seed": seed}
+    def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._take_users(Factors("users", num_users, dim, 2 * seed))
+        self._take_users(Factors("users", self.num_users, self.dim, 2 * self.seed))
 
     def renewed(self) -> CatalogFactors:
         """Returns a new model of one device with the vectors, after propagation."""
-        model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogFactors))
+        model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogModel))
         model.continue_from(self, np.arange(self.num_users), np.arange(self.num_items))
         # Without propagation, there are no others.
         for table, vectors in zip((model._users, model._items), self._propagated(), strict=False):

@@ -42,7 +42,7 @@ class PropagatedFactors(CatalogFactors):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments except the interactions."""
-        return {**_serialization.arguments_of(self, of=CatalogFactors), "propagation_layers": self._num_layers}
+        return {**super().get_config(), "propagation_layers": self._num_layers}
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of users, or of all users."""
