@@ -63,6 +63,7 @@ def make_app(path: str) -> fastapi.FastAPI:
         ) -> JSONResponse:
             if users is None and histories is None:
                 raise ValueError("One of `users` and `histories` must be given, got none.")
+            topn = min(topn, model.interactions_.num_items)  # of which a client may ask for more than fit into memory
             best = model.recommend(users, histories=histories, topn=topn, exclude=exclude, only=only)
             pairs = [zip(*lists, strict=True) for lists in zip(best.items.tolist(), best.scores.tolist(), strict=True)]
             # A response is sent as it is; FastAPI would look at each value of a dict.

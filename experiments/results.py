@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,13 +164,20 @@ def _joined(old: Results, new: Results, folder: Path) -> Results:
 
 
 def read_results(folder: str | os.PathLike[str]) -> Results:
-    """Reads the results that `write_results` wrote."""
+    """Reads the results that `write_results` wrote, or raises a `ValueError` that names a damaged file."""
 
-    def read(path: Path) -> pd.DataFrame:
+    def read(path: Path) -> Any:
+        if path.name == _SETTINGS:
+            return json.loads(path.read_text(encoding="utf-8"))
         # The number parser of pandas 2 rounds the last digit.
         numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in (*_PLACE, *_NO_NUMBERS)]
         converters = dict.fromkeys(numbers, lambda text: float(text or "nan"))
         return pd.read_csv(path, dtype={"query": str, "dataset": str}, converters=converters)
 
-    queries, jobs = (read(Path(folder) / file) for file in _FILES.values())
-    return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
+    found = []
+    for name in (*_FILES.values(), _SETTINGS):
+        try:
+            found.append(read(Path(folder) / name))
+        except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{Path(folder) / name} is damaged: {' '.join(str(error).split())}") from error
+    return Results(*found)

@@ -126,6 +126,8 @@ def test_recommenders_have_their_own_route(tmp_path):
         assert [item["item"] for item in answer["items"][0]] == expected.items[0].tolist()
         status, answer = send("/recommend", {"users": ["u3", "u4"], "exclude": [[5]]})
         assert status == 422 and "`exclude`" in answer["detail"]
+        assert len(send("/recommend", {"users": ["u3"], "topn": 10**15})[1]["items"][0]) <= 24
+        assert send("/recommend", {})[0] == 422
 
 
 @pytest.mark.slow

@@ -81,6 +81,16 @@ def test_a_second_command_adds_its_rows_to_the_tables_but_not_to_those_of_other_
         assert found.labels == ["random"]
 
 
+@pytest.mark.parametrize("name", ["per_query.csv.gz", "jobs.csv.gz", "study.json"])
+def test_a_damaged_file_is_named(name, tmp_path):
+    experiments.write_results(made_up(["ridge"], [0.5]), tmp_path)
+    content = (tmp_path / name).read_bytes()
+    for damaged in (content[: len(content) // 2], content[:40] + bytes([content[40] ^ 255]) + content[41:], b""):
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(ValueError, match=f"^.*{name} is damaged: [^\n]*$"):
+            experiments.read_results(tmp_path)
+
+
 def test_names_are_escaped(tmp_path):
     label = r"a|b <script>&_%$#{}~^\input"
     experiments.write_report(made_up([label, "ridge"], [0.5, 0.2]), tmp_path, baseline=label)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _serialization
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions, sparse
 from tfr_smooth.recommendation.sequences import gather
