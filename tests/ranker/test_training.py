@@ -43,9 +43,8 @@ def test_a_mean_is_clearly_better_by_more_than_two_standard_errors():
             weights = np.full(len(last), weight)
             assert selected_epoch.is_clearly_better(last + better, last, weights) is expected
             more = [np.append(values, 0.5) for values in (last + better, last, weights)]
-            assert (
-                selected_epoch.is_clearly_better(*more[:2], np.append(weights, 0.0)) is expected
-            )  # no part of the mean
+            more[2] = np.append(weights, 0.0)  # no part of the mean
+            assert selected_epoch.is_clearly_better(*more) is expected
     # The mean is weighted.
     better, last = np.array([0.5, -0.5, -0.5, 0.4]), np.zeros(4)
     assert not selected_epoch.is_clearly_better(better, last, np.ones(4))
