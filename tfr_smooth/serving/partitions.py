@@ -13,7 +13,6 @@ import pyarrow as pa
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NESTED, value_type
 
-_ENGINES = ("pyspark", "dask", "ray")
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
@@ -65,20 +64,15 @@ def score_partitions(
       >>> list(scored.columns)
       ['query', 'price', 'label', 'score']
     """
-    engine, names = type(frame).__module__.partition(".")[0], getattr(frame, "columns", None)
-    if engine not in _ENGINES or names is None:
+    engine, is_recommender = type(frame).__module__.partition(".")[0], hasattr(estimator, "recommend")
+    if engine not in _ENGINES or not hasattr(frame, "columns"):
         expected = "a `DataFrame` of Spark or Dask, or a `Dataset` of Ray"
         raise ValueError(f"`frame` must be {expected}, got {type(frame).__name__} of {engine}.")
-    names, is_recommender = [*map(str, names() if callable(names) else names)], hasattr(estimator, "recommend")
-    if not is_recommender and users is not None:
-        raise ValueError(f"`users` must be None for a ranker, got {users!r}.")
-    key = None if is_recommender else estimator.query_column
-    if key is None and not is_recommender:
-        raise ValueError("`estimator` must be trained on a table with a column of queries, got one without.")
-    _arguments.choice("users" if key is None else "the column of queries", users if key is None else key, names)
-    for added in ("item", "score", "rank") if is_recommender else ("score",):
-        if added in names:
-            raise ValueError(f"`frame` must not have the column {added!r}, which is added.")
+    names = [*map(str, frame.columns() if callable(frame.columns) else frame.columns)]
+    key = None if is_recommender else _query_of(estimator, users)
+    _arguments.choice("users" if is_recommender else "the column of queries", users if is_recommender else key, names)
+    if twice := {"item", "score", "rank"} & {*names} if is_recommender else {"score"} & {*names}:
+        raise ValueError(f"`frame` must not have the column {min(twice)!r}, which is added.")
     _arguments.integer("topn", topn, least=1)
     _arguments.integer_or_none("partitions", partitions, least=1)
     if not _arguments.boolean("shuffle", shuffle):
@@ -87,29 +81,47 @@ def score_partitions(
         if key is not None:
             _check_whole(frame, engine, key)
         key = None
-    function = functools.partial(_scored, pickle.dumps(estimator), users, topn)
-    moved = [each for each in (partitions, key) if each is not None]
-    if engine == "pyspark":
-        from pyspark.sql.pandas.types import from_arrow_type
-        from pyspark.sql.types import StructField, StructType
+    _check_zone(frame, engine, estimator)
+    return _ENGINES[engine](frame, functools.partial(_scored, pickle.dumps(estimator), users, topn), key, partitions)
 
-        _check_zone(frame, estimator)
-        frame = frame.repartition(*moved) if moved else frame
-        known = {field.name: field for field in frame.schema}
-        found = function(pa.table({name: pa.nulls(0) for name in known})).schema
-        fields = [known.get(field.name) or StructField(field.name, from_arrow_type(field.type)) for field in found]
-        return frame.mapInArrow(functools.partial(_of_batches, function), StructType(fields))
-    if engine == "dask":
-        if moved:
-            options = {"npartitions": partitions}
-            frame = frame.repartition(**options) if key is None else frame.shuffle(key, **options)
-        return frame.map_partitions(function, meta=function(frame._meta))
-    if moved:
+
+def _query_of(ranker: Any, users: str | None) -> str:
+    """Returns the column of queries of a ranker."""
+    if users is not None:
+        raise ValueError(f"`users` must be None for a ranker, got {users!r}.")
+    if ranker.query_column is None:
+        raise ValueError("`estimator` must be trained on a table with a column of queries, got one without.")
+    return str(ranker.query_column)
+
+
+def _on_spark(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    moved = [each for each in (partitions, key) if each is not None]
+    frame = frame.repartition(*moved) if moved else frame
+    known = {field.name: field for field in frame.schema}
+    found = function(pa.table({name: pa.nulls(0) for name in known})).schema
+    fields = [known.get(field.name) or StructField(field.name, from_arrow_type(field.type)) for field in found]
+    return frame.mapInArrow(functools.partial(_of_batches, function), StructType(fields))
+
+
+def _on_dask(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
+    if key is not None:
+        frame = frame.shuffle(key, npartitions=partitions)
+    elif partitions is not None:
+        frame = frame.repartition(npartitions=partitions)
+    return frame.map_partitions(function, meta=function(frame._meta))
+
+
+def _on_ray(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
+    if key is not None or partitions is not None:
         blocks = partitions or frame.context.default_hash_shuffle_parallelism
         frame = frame.repartition(blocks, keys=None if key is None else [key])
     return frame.map_batches(function, batch_size=None, batch_format="pyarrow")
 
 
+_ENGINES = {"pyspark": _on_spark, "dask": _on_dask, "ray": _on_ray}
 _estimator_of = functools.lru_cache(maxsize=8)(pickle.loads)  # of a process
 
 
@@ -141,9 +153,9 @@ def _of_batches(function: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         yield from function(pa.Table.from_batches(given)).to_batches()
 
 
-def _check_zone(frame: Any, estimator: Any) -> None:
+def _check_zone(frame: Any, engine: str, estimator: Any) -> None:
     """Checks that Spark reads dates in UTC, as they were in the training: its times are instants, shown in a zone."""
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone") if engine == "pyspark" else _UTC[0]
     for field in frame.schema if zone not in _UTC else ():
         is_date = getattr(estimator, "types_", {}).get(field.name, "").startswith("date")
         if is_date and field.dataType.typeName() == "timestamp":
