@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_d
 
 _SECONDS_PER_DAY = 86400.0
 _SAMPLED = 2**12  # texts that are parsed first; not tuned
+_WRITTEN = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
+_LIKE_DATES = 0.9  # of different texts, so many; not tuned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,3 +120,15 @@ def are_dates(texts: pa.ChunkedArray) -> bool:
 def with_flag(features: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:
     """Returns features [..., width] with one more: 1 for missing values [...], else 0."""
     return tf.concat([features, tf.cast(missing, tf.float32)[..., tf.newaxis]], axis=-1)
+
+
+def date_format_of(texts: Any) -> str:
+    """Returns the format of different texts that look like dates, the day first if both can be; "" for others."""
+    dates = [date.groups() for date in map(_WRITTEN.match, texts.to_pylist()) if date]
+    if not dates or len(dates) < _LIKE_DATES * len(texts):
+        return ""
+    first, second = (max(int(date[place]) for date in dates) for place in (0, 2))
+    separator, year = dates[0][1], "%Y" if max(len(date[3]) for date in dates) == 4 else "%y"
+    if len(dates[0][0]) == 4:
+        return separator.join(["%Y", "%m", "%d"])
+    return separator.join(["%m", "%d", year] if second > 12 and first <= 12 else ["%d", "%m", year])

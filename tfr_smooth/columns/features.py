@@ -304,14 +304,9 @@ class TableFeatures(FeaturesOfLists, _serialization.ConfiguredLayer, tf.keras.la
         values = {column.name: column.prepare(values[column.name]) for column in self._others}
         for place, column in enumerate(self._others):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
-        for match in self.matches:
-            parts.append(match.features(*(values[name] for name in match.columns)))
+        parts += [match.features(*(values[name] for name in match.columns)) for match in self.matches]
         learned = others.get(STATISTICS)
-        if learned is not None and self.statistics:
-            parts.append(learned[..., : WIDTH * len(self.statistics)])
-        for place, statistic in enumerate(self.statistics if learned is None else ()):
-            of_columns = [values[name] for name in statistic.columns]
-            parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
+        parts += self._statistics_of(values) if learned is None else [learned[..., : WIDTH * len(self.statistics)]]
         if self.needs_lists:
             if (shape := parts[0].shape[:-1]).rank != 2:
                 expected = "[batch, list] for `list_ranks` and `list_shares`"
@@ -328,6 +323,14 @@ class TableFeatures(FeaturesOfLists, _serialization.ConfiguredLayer, tf.keras.la
         if learned is not None:
             return tf.concat([features, learned[..., -1:]], axis=-1)
         return self.with_score(features)
+
+    def _statistics_of(self, values: Mapping[str, Any]) -> list[tf.Tensor]:
+        """Returns the features of the statistics of the prepared values of columns."""
+        found = []
+        for place, statistic in enumerate(self.statistics):
+            of_columns = [values[name] for name in statistic.columns]
+            found.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
+        return found
 
     def with_score(self, features: tf.Tensor) -> tf.Tensor:
         """Returns features [..., num_features - 1] and the score of the trees; without trees, the features."""

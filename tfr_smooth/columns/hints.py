@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tfr_smooth.columns.date import date_format_of
 from tfr_smooth.columns.kinds import Column, listed
 from tfr_smooth.columns.list_context import ordered_columns, ordered_values, raw_rows, sampled
 from tfr_smooth.data.lists import Lists
@@ -25,7 +26,6 @@ _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
 _COMMAS = r"^[+-]?\d+(,\d+)?$"
 _FRACTION = r"[.,'%$€£¥]"
-_DATE = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
 _PARTS = r"^[^\s{0}]+(\s?[{0}]\s?[^\s{0}]+)*$"  # values without blanks, separated
 _SEPARATORS = "|;,"
 _LEAST_AGREEMENT = 0.98  # of the order of a column with that of the label, if it nearly is the label
@@ -93,18 +93,6 @@ def _hint(name: str, texts: Any) -> str:
             if len(pc.unique(parts)) < len(parts):
                 return f"{name!r} looks like sets ({first!r}): pass kinds={{{name!r}: 'set:{separator}'}}"
     return ""
-
-
-def date_format_of(texts: Any) -> str:
-    """Returns the format of different texts that look like dates, the day first if both can be; "" for others."""
-    dates = [date.groups() for date in map(_DATE.match, texts.to_pylist()) if date]
-    if not dates or len(dates) < _MOST * len(texts):
-        return ""
-    first, second = (max(int(date[place]) for date in dates) for place in (0, 2))
-    separator, year = dates[0][1], "%Y" if max(len(date[3]) for date in dates) == 4 else "%y"
-    if len(dates[0][0]) == 4:
-        return separator.join(["%Y", "%m", "%d"])
-    return separator.join(["%m", "%d", year] if second > 12 and first <= 12 else ["%d", "%m", year])
 
 
 def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:

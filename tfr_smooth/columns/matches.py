@@ -15,8 +15,7 @@ import tensorflow as tf
 
 from tfr_smooth import _serialization
 from tfr_smooth.columns.codes import SplitColumn
-from tfr_smooth.columns.date import are_dates
-from tfr_smooth.columns.hints import date_format_of
+from tfr_smooth.columns.date import are_dates, date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
 from tfr_smooth.columns.text import words
 from tfr_smooth.data.column_values import value_type, varying

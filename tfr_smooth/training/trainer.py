@@ -74,8 +74,8 @@ def train(
     used = [*([] if validation is None else [validation]), *callbacks]
     with contextlib.ExitStack() as stack:
         if checkpoint_dir is not None:
-            if strategies.is_chief(model.distribute_strategy):
-                stack.enter_context(_files.locked(checkpoint_dir))
+            is_chief = strategies.is_chief(model.distribute_strategy)
+            stack.enter_context(_files.locked(checkpoint_dir) if is_chief else contextlib.nullcontext())
             resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
             finished = resumable.restore(model)
             used.append(resumable)
