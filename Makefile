@@ -41,7 +41,7 @@ UNUSED_REPOSITORIES = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
 EXTRAS_latest = all,test,dev,docs
 EXTRAS_ranking = legacy-keras,test
-EXTRAS_engines = dask,ray,spark,evaluation,recommendation,test
+EXTRAS_engines = dask,ray,spark,evaluation,test
 EXTRAS_ranking-2.15 = ranking,test
 # Without dependencies: its metadata requires TensorFlow < 2.16.
 NO_DEPS_ranking = tensorflow-ranking==0.5.5

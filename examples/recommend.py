@@ -1,6 +1,6 @@
 """Trains and evaluates a recommender on the whole catalog.
 
-    pip install '.[plots,recommendation]' absl-py
+    pip install '.[plots]' absl-py
     python examples/recommend.py --train=train.txt --test=test.txt --output_dir=output/movies
     python examples/recommend.py --train=ratings.csv --least_rating=4 --output_dir=output/ratings
 

@@ -8,8 +8,8 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "onnx", "optuna"]
-OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
+OPTIONAL = ["implicit", "keras_hub", "matplotlib", "onnx", "optuna"]
+OPTIONAL += ["pytrec_eval", "safetensors", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
 PROGRAM = """
@@ -47,8 +47,6 @@ assert ranker._repr_html_() is None
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
-    "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
-    "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
     "onnx": lambda: tfr_smooth.serving.export_onnx(model, folder + "/export.onnx"),
     "text": lambda: importlib.import_module("tfr_smooth.text"),
@@ -78,8 +76,6 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
     assert "pip install 'tfr_smooth[serving]'" in warning
     expected = {
         "trec_eval": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
-        "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
-        "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
         "onnx": needs("`export_onnx`", "onnx", "onnx"),
         "rank": needs("`rank`", "pandas", "pandas"),

@@ -165,7 +165,6 @@ class FittedRanker(Estimator):
 
         Raises:
           ValueError: If an argument is invalid, or `training.fit_calibration` cannot fit the scores.
-          ImportError: If SciPy is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
         self._fitted()
         scorer = self._uncalibrated()

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse as sparse
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.reading import checks
 from tfr_smooth.recommendation.ids import checked_ids, ids_from_array, ids_to_array, indices_of
-
-with _arguments.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
-    from scipy import sparse as sparse
 
 
 # What repeated pairs have of the values of their events.

@@ -35,7 +35,6 @@ def fit_calibration(
     Raises:
       ValueError: If an argument is invalid, or if with "platt" all documents or none are relevant, or relevant
         documents do not have higher scores.
-      ImportError: If SciPy is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
     Time O(N log N), memory O(N).
 
@@ -56,8 +55,6 @@ def fit_calibration(
         labels = (labels >= _arguments.real("threshold", threshold, above=0.0)).astype(np.float64)
     elif method == "platt":
         raise ValueError("`threshold` must be a number for the method 'platt', got None.")
-    with _arguments.needed("scipy", extra="evaluation", by="`fit_calibration`"):
-        import scipy.optimize  # noqa: F401
     return _platt(labels, scores) if method == "platt" else _isotonic(labels, scores)
 
 
