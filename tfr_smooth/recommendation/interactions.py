@@ -14,7 +14,6 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.reading import checks
 from tfr_smooth.recommendation.ids import checked_ids, ids_from_array, ids_to_array, indices_of
 
-
 # What repeated pairs have of the values of their events.
 _MERGES = {"times": np.maximum, "weights": np.add}
 
