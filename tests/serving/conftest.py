@@ -42,18 +42,11 @@ def ranker():
 
 
 @pytest.fixture(scope="session")
-def path(ranker, tmp_path_factory):
-    """The directory of a version of its export."""
-    return ranker.export(tmp_path_factory.mktemp("export") / "ranker", warmup=False)
-
-
-@pytest.fixture(scope="session")
-def recommender(tmp_path_factory):
-    """A recommender of the users 100 to 123 and the items "i0" to "i23", and the directory of its export."""
+def recommender():
+    """A recommender of the users 100 to 123 and the items "i0" to "i23"."""
     options = {"dim": 8, "softmax_epochs": 2, "softmax_batch_size": 4, "loss": None, "refit": False}
     fitted = recommendation.Recommender(**options, verbose=False)
-    fitted.fit(recommendation.Interactions(likes(), [*range(100, 124)], [f"i{number}" for number in range(24)]))
-    return fitted, fitted.export(tmp_path_factory.mktemp("recommender"))
+    return fitted.fit(recommendation.Interactions(likes(), [*range(100, 124)], [f"i{number}" for number in range(24)]))
 
 
 class Exported:

@@ -56,12 +56,11 @@ def test_queries_in_several_partitions_are_found(engine, ranker):
 
 
 def test_users_get_the_recommendations_of_one_process(engine, recommender):
-    fitted, _ = recommender
-    lists = [fitted.interactions_.item_ids[:place].tolist() for place in range(1, 7)]
+    lists = [recommender.interactions_.item_ids[:place].tolist() for place in range(1, 7)]
     users = pd.DataFrame({"customer": range(103, 109), "visited": pd.Series(lists, dtype=object)})
     for column, asked in (("customer", {"users": users["customer"]}), ("visited", {"histories": lists})):
-        scored = serving.score_partitions(engine.table(users, 2), fitted, users=column, topn=4)
-        found, expected = engine.rows(scored).sort_values(["customer", "rank"]), fitted.recommend(**asked, topn=4)
+        scored = serving.score_partitions(engine.table(users, 2), recommender, users=column, topn=4)
+        found, expected = engine.rows(scored).sort_values(["customer", "rank"]), recommender.recommend(**asked, topn=4)
         assert found["customer"].tolist() == np.repeat(users["customer"], 4).tolist()
         assert found["item"].tolist() == expected.items.ravel().tolist()
         np.testing.assert_allclose(found["score"], expected.scores.ravel(), rtol=1e-5, atol=1e-5)
@@ -88,7 +87,7 @@ def test_wrong_arguments_and_values_are_named(ranker, recommender):
         (frame.drop(columns="query"), {}, "`the column of queries` must be one of .*, got 'query'"),
         (frame.assign(score=1.0), {}, "`frame` must not have the column 'score'"),
         (frame, {"users": "query"}, "`users` must be None for a ranker, got 'query'"),
-        (frame, {"estimator": recommender[0]}, "`users` must be one of .*, got None"),
+        (frame, {"estimator": recommender}, "`users` must be one of .*, got None"),
     ):
         with pytest.raises(ValueError, match=message):
             serving.score_partitions(given, **{"estimator": ranker, **options})
