@@ -254,7 +254,9 @@ def test_short_histories_have_the_scores_of_longer_ones(length, baselines):
 
 def test_the_latest_items_are_held_out():
     everything = walks(80)
-    found = fit_data.FitData(recommendation.Recommender(**SMALL).get_params(), everything, None, None)
+    recommender = recommendation.Recommender(**SMALL)
+    by = recommender._training().held_out_by
+    found = fit_data.FitData(recommender.get_params(), by, everything, None, None)
     found.hold_out()
     train, held = recommendation.hold_out(everything, items=0.1, by="time")
     assert (found.train.matrix != train.matrix).nnz == (found.validation.matrix != held.matrix).nnz == 0
