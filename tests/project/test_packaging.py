@@ -96,7 +96,7 @@ def test_wheel_declares_every_imported_package(metadata):
     declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}
     assert {other_names.get(name, name.replace("_", "-")) for name in outside} <= declared
     always = {re.match(r"[\w.-]+", need)[0] for need, _, condition in needs if "extra" not in condition}
-    assert always == {"lightgbm", "numpy", "protobuf", "pyarrow", "tensorflow", "typing-extensions"}
+    assert always == {"lightgbm", "numpy", "protobuf", "pyarrow", "scipy", "tensorflow", "typing-extensions"}
 
 
 def test_recipe_for_conda_forge_has_the_requirements_and_commands_of_the_wheel(wheel, metadata):

@@ -31,6 +31,15 @@ class CatalogSequences(CatalogModel):
 
     Raises:
       ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import recommendation
+      >>> from tfr_smooth.recommendation.sequences import SequenceEncoder
+      >>> encoder = SequenceEncoder(size=4, num_features=5)
+      >>> model = recommendation.CatalogSequences(num_users=10, num_items=30, user_encoder=encoder)
+      >>> model.history_vectors(tf.constant([[3, 7, -1]])).shape
+      TensorShape([1, 4])
     """
 
     def __init__(
