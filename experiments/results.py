@@ -129,6 +129,7 @@ def write_results(results: Results, folder: str | os.PathLike[str]) -> Results:
     results = results._replace(settings=json.loads(json.dumps(results.settings)))
     if (folder / _SETTINGS).exists():
         results = _joined(read_results(folder), results, folder)
+    (folder / _SETTINGS).unlink(missing_ok=True)  # Tables of two studies, after an interruption, are not read.
     for name, file in _FILES.items():
         text = getattr(results, name).to_csv(index=False)
         write(folder / file, gzip.compress(text.encode(), mtime=0))

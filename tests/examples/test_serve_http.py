@@ -94,13 +94,16 @@ def test_sixteen_clients_at_once_get_the_scores_of_predict(send, ranker):
     assert send("/rank", {"documents": []})[1] == {"ranking": []}
 
 
-def test_wrong_requests_name_the_column_and_what_was_expected(send):
-    body = body_of(NEW[:3])
+def test_wrong_requests_name_the_column_and_what_was_expected(send, tmp_path):
+    body, table = body_of(NEW[:3]), tmp_path / "table.csv"
+    NEW[:1].to_csv(table, index=False)  # which no client reads by its name
     wrong = {
         ("price", "numbers"): {**body, "documents": [{**body["documents"][0], "price": "cheap"}]},
         ("documents", "required"): {"query": body["query"]},
         ("`documents`", "a list"): {"query": [body["query"]] * 2, "documents": [body["documents"], None]},
         ("`query`", "an object"): {**body, "query": "age"},
+        ("`documents`", "an object"): {**body, "documents": [str(table)]},
+        ("`documents`", "for each"): {**body, "documents": [body["documents"][0], None]},
         ("'age'", "in each row"): {"documents": body["documents"]},
         ("'age'", "the same in all rows"): {
             "documents": [{**row, "age": -5 * place} for place, row in enumerate(body["documents"])]

@@ -91,6 +91,23 @@ def test_a_damaged_file_is_named(name, tmp_path):
             experiments.read_results(tmp_path)
 
 
+def test_tables_of_two_studies_are_not_read(tmp_path, monkeypatch):
+    experiments.write_results(made_up(["ridge"], [0.5]), tmp_path)
+    write, left = experiments.results.write, [1]
+
+    def full_disk(path, content):
+        if not left:
+            raise OSError("disk full")
+        left.pop()
+        write(path, content)
+
+    monkeypatch.setattr(experiments.results, "write", full_disk)
+    with pytest.warns(UserWarning, match="select_by changed"), pytest.raises(OSError, match="disk full"):
+        experiments.write_results(made_up(["ridge"], [0.1], select_by="map"), tmp_path)
+    with pytest.raises(FileNotFoundError, match="study.json"):
+        experiments.read_results(tmp_path)
+
+
 def test_names_are_escaped(tmp_path):
     label = r"a|b <script>&_%$#{}~^\input"
     experiments.write_report(made_up([label, "ridge"], [0.5, 0.2]), tmp_path, baseline=label)

@@ -130,7 +130,7 @@ def _scored(content: bytes, users: str | None, topn: int, part: Any) -> Any:
     estimator, rows = _estimator_of(content), np.arange(len(part))
     if users is None:
         scores = estimator.predict(part) if len(part) else np.zeros(0)
-        added = {"score": scores.astype(np.float32)}
+        added: dict[str, Any] = {"score": scores.astype(np.float32)}
     else:
         values = part[users]
         asked = values if isinstance(values, pa.ChunkedArray) else pa.array(values, from_pandas=True)
@@ -142,8 +142,8 @@ def _scored(content: bytes, users: str | None, topn: int, part: Any) -> Any:
     if hasattr(part, "iloc"):
         return part.iloc[rows].assign(**added)
     taken = part.take(rows)
-    for name, column in added.items():
-        taken = taken.append_column(name, pa.array(column))
+    for name, column in added.items():  # also of no rows
+        taken = taken.append_column(name, pa.array(column, pa.string() if column.dtype == object else None))
     return taken
 
 

@@ -68,8 +68,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             unfinished.mkdir()
             with quiet("tensorflow", logging.WARNING):  # which logs the path of the unfinished directory
                 write(unfinished, number)
-    except tf.errors.ResourceExhaustedError as error:
-        raise OSError(errno.ENOSPC, error.message.partition("\n")[0], os.fspath(target)) from None
+    except tf.errors.ResourceExhaustedError:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(target)) from None
     except OSError as error:
         if not target.exists():
             raise
