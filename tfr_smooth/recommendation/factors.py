@@ -43,8 +43,6 @@ class CatalogModel(FeatureScorer):
     Time and memory O(items) per user of a batch, besides the factors.
     """
 
-    baselines: BaselineScores | None = None  # whose scores are added
-
     def __init__(
         self,
         *,
@@ -65,6 +63,7 @@ class CatalogModel(FeatureScorer):
         self.temperature = _arguments.real("temperature", temperature, above=0.0)
         self.item_bias = _arguments.boolean("item_bias", item_bias)
         self.seed = _arguments.integer("seed", seed, least=0)
+        self.baselines: BaselineScores | None = None  # whose scores are added
 
     def _take_users(self, users: Any) -> None:
         """Ends the constructor with the layer that has the vectors of the users."""
