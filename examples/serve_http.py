@@ -90,13 +90,14 @@ def rankings(model: Any, queries: list[Any], lists: list[Any]) -> list[list[dict
     if not rows:
         return [[] for _ in lists]
     if isinstance(model, tfr_smooth.Ranker):
-        for name, kind, values in (("query", "the columns of a query", queries), ("documents", "the columns", rows)):
-            for value in values:
-                # `predict` reads files if it gets texts: a client must not name any.
-                if not isinstance(value, Mapping) and not (name == "query" and value is None):
-                    raise ValueError(f"`{name}` must be an object with {kind} for each, got {value!r:.60}.")
+        for query in queries:
+            if query is not None and not isinstance(query, Mapping):
+                raise ValueError(f"`query` must be an object with the columns of a query, got {query!r:.60}.")
+        for row in rows:  # `predict` reads files if it gets texts: a client must not name any.
+            if not isinstance(row, (Mapping, list)):
+                raise ValueError(f"`documents` must be an object with the columns for each, got {row!r:.60}.")
         pairs = zip(rows, of_rows, strict=True)
-        given = [{**row, **(query or {})} for row, query in pairs]
+        given = [{**row, **(query or {})} if isinstance(row, Mapping) else row for row, query in pairs]
         scores = model.predict(given, group=[length for length in lengths if length])
     else:
         scores = model.predict({model.columns_["query"]: of_rows, model.columns_["text"]: rows})

@@ -115,6 +115,19 @@ def test_wrong_requests_name_the_column_and_what_was_expected(send, tmp_path):
 
 
 @pytest.mark.slow
+def test_rankers_of_a_matrix_take_lists_of_numbers(tmp_path):
+    X = np.random.default_rng(0).normal(size=[40, 3])
+    ranker = tfr_smooth.Ranker(members=1, hidden=[4], epochs=1, trees=False, verbose=False)
+    ranker.fit(X, X[:, 0] > 0, group=[10] * 4).save(tmp_path / "ranker.keras")
+    with running(tmp_path / "ranker.keras") as send:
+        _, answer = send("/rank", {"documents": X[:10].tolist()})
+        status, wrong = send("/rank", {"documents": [["a.csv"]]})
+    scores = [document["score"] for document in sorted(answer["ranking"], key=lambda each: each["place"])]
+    np.testing.assert_allclose(scores, ranker.predict(X[:10], group=[10]), rtol=1e-5)
+    assert status == 422 and "must be a table or numbers" in wrong["detail"]
+
+
+@pytest.mark.slow
 def test_recommenders_have_their_own_route(tmp_path):
     options = {"dim": 8, "softmax_epochs": 1, "softmax_batch_size": 4, "loss": None, "refit": False, "verbose": False}
     interactions = recommendation.Interactions(likes(), [f"u{user}" for user in range(24)], [*range(24)])
