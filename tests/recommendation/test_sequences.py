@@ -252,6 +252,12 @@ def test_short_histories_have_the_scores_of_longer_ones(length, baselines):
     np.testing.assert_allclose(fitted.predict(range(40)).max(axis=1), best, atol=1e-5)
 
 
+def test_the_dimension_is_that_of_the_encoder():
+    encoder, sizes = SequenceEncoder(size=4, num_features=LENGTH), {"num_users": 2, "num_items": 3}
+    message = "`user_encoder` must return vectors of the size 5, `dim`, got 4."
+    assert_error(message, recommendation.CatalogSequences, **sizes, dim=5, user_encoder=encoder)
+
+
 def test_the_latest_items_are_held_out():
     everything = walks(80)
     recommender = recommendation.Recommender(**SMALL)

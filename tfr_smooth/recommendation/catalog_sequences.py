@@ -46,7 +46,9 @@ class CatalogSequences(CatalogModel):
         self, *, user_encoder: SequenceEncoder, baselines: BaselineScores | None = None, **options: Any
     ) -> None:
         encoder = _arguments.instance("user_encoder", user_encoder, SequenceEncoder)
-        super().__init__(**{**options, "dim": encoder.size})
+        if (dim := options.setdefault("dim", encoder.size)) != encoder.size:
+            raise ValueError(f"`user_encoder` must return vectors of the size {dim}, `dim`, got {encoder.size}.")
+        super().__init__(**options)
         self.user_encoder: Any = encoder
         self.baselines = _arguments.instance("baselines", baselines, BaselineScores, optional=True)
         # A Markov chain may look further back than the encoder.

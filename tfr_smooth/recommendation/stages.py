@@ -61,7 +61,7 @@ class Trained(NamedTuple):
       best_epoch: The selected epoch of the history, from 1 on; None without validation.
     """
 
-    model: Any
+    model: CatalogModel
     history: dict[str, list[float]]
     epochs: list[int]
     best_epoch: int | None
