@@ -11,11 +11,6 @@ from tfr_smooth.columns.kinds import Column, raw_values
 from tfr_smooth.data.reading import checks
 
 
-def are_rows(X: Any) -> bool:
-    """Returns whether a value is a list of rows that are dicts."""
-    return isinstance(X, (list, tuple)) and bool(X) and isinstance(X[0], Mapping)
-
-
 def table_of_rows(rows: Sequence[Any], columns: Sequence[Column], others: Sequence[str] = ()) -> pa.Table:
     """Returns rows as a table.
 

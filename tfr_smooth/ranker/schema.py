@@ -9,7 +9,7 @@ from typing import Any
 from tfr_smooth import _arguments, _serialization, data
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
-from tfr_smooth.columns.rows import are_rows, table_of_rows
+from tfr_smooth.columns.rows import table_of_rows
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, clicked, read_documents
 from tfr_smooth.data.roles import DENSE
@@ -79,7 +79,7 @@ class Schema(_serialization.Configurable):
         has_queries = isinstance(X, data.Lists)
         if not has_queries:
             check_index(X, given)
-            if are_rows(X) and not layer.stacked:
+            if checks.are_rows(X) and not layer.stacked:
                 others = [self.query, *(self.label if isinstance(self.label, Mapping) else [self.label])]
                 X = table_of_rows(X, layer.columns, [name for name in others if name is not None])
             X = as_table(X)

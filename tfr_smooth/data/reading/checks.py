@@ -52,6 +52,11 @@ def is_table(value: Any) -> bool:
     return isinstance(value, (pa.Table, Mapping)) or any(hasattr(value, name) for name in methods)
 
 
+def are_rows(value: Any) -> bool:
+    """Returns whether a value is a list of rows that are dicts."""
+    return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], Mapping)
+
+
 def is_dense(table: pa.Table) -> bool:
     """Returns whether a table is a matrix of numbers: one column of vectors with the name `DENSE`."""
     return table.column_names == [DENSE] and value_type(table[DENSE].type) == "vector"

@@ -407,7 +407,7 @@ def ranked_rows(X: Any, lists: Lists, scores: np.ndarray, names: tuple[str, str]
       names: The names of the columns of scores and ranks.
     """
     order, ranks = ranking(lists, scores)
-    if isinstance(X, (list, tuple)) and isinstance(X[0], Mapping):
+    if checks.are_rows(X):
         added = zip(lists.rows[order].tolist(), scores[order].tolist(), ranks.tolist(), strict=True)
         return [{**X[row], names[0]: score, names[1]: rank} for row, score, rank in added]
     with _arguments.needed("pandas", extra="pandas", by="`rank`"):
