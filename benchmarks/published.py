@@ -20,6 +20,13 @@ _FOLDER = flags.DEFINE_string("folder", "tests/text/published", "The folder of a
 
 WORDS = ["wing", "lift", "heat", "flow", "drag", "shock", "plate", "gas", "jet", "tube", "cone", "wave", "of", "the"]
 PAIRS = [["heat flow", "the shock wave of gas jets"], ["wing", "lift of the wing"], ["drag flow", "tube"]]
+ODD = [
+    ["wing", ""],
+    ["wing [SEP] <s> lift", "heat [MASK] of [CLS] the </s> wing <mask>"],
+    ["\u7ffc wing\u00adlift", "\u0e1b\u0e35\u0e01 he\u0301at \U0001f680 \u00c9cone \u03a3\u03af\u03c3 ''tube``"],
+    ["lift\x00drag\ufffd \t\u2003gas", "wave\u200bs  the\r\nshock"],
+    ["plate of the " * 20, "jet " * 500],
+]
 SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20}
 OF_DISTILBERT = {"dim": 12, "n_layers": 2, "n_heads": 2, "hidden_dim": 20}
 LENGTH = 40
@@ -144,16 +151,12 @@ def write(folder: pathlib.Path, prefix: str, write_tokenizer: Any, sizes: dict[s
     if prefix in ("Albert", "XLMRoberta"):
         tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
     scores, ids = [], []
-    for query, document in PAIRS:
-        row = tokenizer(query, document)["input_ids"]
-        inputs = {"input_ids": torch.tensor([row])}
-        if prefix in ("Bert", "Albert", "Electra"):
-            first = row.index(tokenizer.sep_token_id) + 1
-            inputs["token_type_ids"] = torch.tensor([[0] * first + [1] * (len(row) - first)])
+    for query, document in PAIRS + ODD:
+        row = tokenizer([query], [document], truncation=True, return_tensors="pt")
         with torch.no_grad():
-            scores.append(float(model(**inputs).logits[0, 0]))
-        ids.append(row)
-    (folder / "scores.json").write_text(json.dumps({"pairs": PAIRS, "ids": ids, "scores": scores}) + "\n")
+            scores.append(float(model(**row).logits[0, 0]))
+        ids.append(row["input_ids"][0].tolist())
+    (folder / "scores.json").write_text(json.dumps({"pairs": PAIRS + ODD, "ids": ids, "scores": scores}) + "\n")
 
 
 def main(_: list[str]) -> None:

@@ -1,13 +1,14 @@
 """Tiny encoders of several families with random weights, and a made-up collection."""
 
 import functools
-import io
 
 import keras_hub
 import numpy as np
 import pandas as pd
 import pytest
-import sentencepiece
+import tensorflow as tf
+import tokenizers
+from tokenizers import processors
 
 from experiments import text_collections
 from tfr_smooth import text
@@ -19,7 +20,7 @@ SIZES = {"num_heads": 2, "hidden_dim": 12, "intermediate_dim": 20, "max_sequence
 
 
 def word_piece():
-    return keras_hub.models.BertTokenizer(VOCABULARY, lowercase=True, strip_accents=True)
+    return tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(VOCABULARY)})
 
 
 def byte_pairs():
@@ -28,16 +29,28 @@ def byte_pairs():
     merges = {f"{longer[:-1]} {longer[-1]}": longer for parts in starts for longer in parts[1:]}
     special = ["<s>", "<pad>", "</s>", "<mask>"]
     tokens = dict.fromkeys([*special, *"abcdefghijklmnopqrstuvwxyz.,\u0120", *merges.values()])
-    return keras_hub.models.RobertaTokenizer({token: number for number, token in enumerate(tokens)}, list(merges))
+    merges = [tuple(merge.split(" ")) for merge in merges]
+    found = tokenizers.ByteLevelBPETokenizer({token: number for number, token in enumerate(tokens)}, merges)
+    found.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return found
 
 
 def sentence_pieces():
-    written, texts = io.BytesIO(), iter([" ".join(WORDS)] * 4)
-    options = {"vocab_size": 40, "hard_vocab_limit": False, "user_defined_symbols": "[MASK]", "minloglevel": 2}
-    options |= {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
-    options |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=texts, model_writer=written, **options)
-    return keras_hub.models.DebertaV3Tokenizer(written.getvalue())
+    pieces = [
+        "[PAD]",
+        "[CLS]",
+        "[SEP]",
+        "[UNK]",
+        "[MASK]",
+        *("\u2581" + word for word in WORDS),
+        *"abcdefghijklmnopqrst",
+    ]
+    model = tokenizers.models.Unigram([(piece, -float(number)) for number, piece in enumerate(pieces)], unk_id=3)
+    found = tokenizers.Tokenizer(model)
+    found.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    templates = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1"}
+    found.post_processor = processors.TemplateProcessing(**templates, special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
+    return found
 
 
 # Tokenizer and backbone by family.
@@ -55,7 +68,7 @@ def make(family="bert", *, num_layers=1, frozen_layers=0, dropout=0.1, seed=0):
     """Returns an encoder."""
     tokenizer, backbone = FAMILIES[family]
     tokenizer = tokenizer()
-    num_tokens = tokenizer.vocabulary_size() + 3  # with unused rows
+    num_tokens = tokenizer.get_vocab_size() + 3  # with unused rows
     model = backbone(vocabulary_size=num_tokens, num_layers=num_layers, dropout=dropout, **SIZES)
     random = np.random.RandomState(seed)
     for variable in model.weights:
@@ -67,8 +80,23 @@ def write_checkpoint(folder, family="bert", **arguments):
     """Writes a preset of KerasHub."""
     encoder = make(family, **arguments)
     encoder.backbone.save_to_preset(str(folder))
-    encoder.tokenizer.save_to_preset(str(folder))
+    encoder.tokenizer.save(str(folder / "tokenizer.json"))
     return folder
+
+
+def encoded(path, texts):
+    """Returns the inputs of an export by its tokenizer."""
+    names = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    rows = tokenizers.Tokenizer.from_file(str(path)).encode_batch(texts)
+    return {name: np.array([getattr(row, kind) for row in rows], np.int64) for name, kind in names.items()}
+
+
+def served(folder, texts, tokenizer="tokenizer.json"):
+    """Returns the output of a SavedModel for texts or pairs of them."""
+    serve = tf.saved_model.load(folder).signatures["serving_default"]
+    inputs = encoded(folder / "assets.extra" / tokenizer, texts)
+    (output,) = serve(**{name: tf.constant(inputs[name]) for name in serve.structured_input_signature[1]}).values()
+    return output.numpy()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Columns of text that an encoder maps to vectors, in `Ranker`."""
 
+import json
 import pickle
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tests import helpers
-from tests.text.conftest import WORDS, make
+from tests.text.conftest import WORDS, encoded, make
 from tfr_smooth.columns import Encoded, TableFeatures
 
 TEXTS = ["wing lift", "heat", "the flow of gas"]
@@ -31,8 +32,8 @@ def test_vectors_are_means_of_hidden_states_of_mean_square_1():
     encoder = make()
     found = encoder.embed(tf.constant(TEXTS * 20)).numpy()
     for text, vector in zip(TEXTS, found[:3], strict=True):
-        tokens = encoder.tokenize(tf.constant([text]))[0].numpy()
-        hidden = encoder(tf.constant([[encoder.special.start, *tokens, encoder.special.end]]))[0].numpy()
+        (tokens,) = encoder.tokenize([text])
+        hidden = encoder(tf.constant([[2, *tokens, 3]]))[0].numpy()
         mean = hidden.mean(axis=0)
         np.testing.assert_allclose(vector, mean / np.sqrt(np.mean(mean**2)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found, np.tile(found[:3], [20, 1]), rtol=1e-5, atol=1e-6)
@@ -62,10 +63,24 @@ def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(frame, t
     printed = helpers.check_run("-c", program).split()
     np.testing.assert_allclose(np.array(printed[:5], float), scores[:5], rtol=1e-4, atol=1e-5)
     assert "<Encoder" in printed[6]
-    signature = tf.saved_model.load(str(ranker.export(tmp_path / "export"))).signatures["serving_default"]
-    titles = tf.constant([frame["title"][:5].fillna("").tolist()])
-    found = signature(asked=tf.constant(frame["asked"][:1].tolist()), title=titles)["scores"][0]
-    np.testing.assert_allclose(found, scores[:5], rtol=1e-4, atol=1e-5)
+    folder = ranker.export(tmp_path / "export")
+    ids = {}
+    for name, texts in (("asked", frame["asked"][:1].tolist()), ("title", frame["title"][:5].fillna("").tolist())):
+        ids[f"{name}_ids"] = encoded(folder / "assets.extra" / f"{name}_tokenizer.json", texts)["input_ids"]
+    ids["title_ids"] = np.where((frame["title"][:5].isna().to_numpy())[:, np.newaxis], 0, ids["title_ids"])[np.newaxis]
+    found = tf.saved_model.load(str(folder)).signatures["serving_default"](
+        **{name: tf.constant(value) for name, value in ids.items()}
+    )
+    np.testing.assert_allclose(found["scores"][0], scores[:5], rtol=1e-4, atol=1e-5)
+    card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
+    assert {each["name"]: each["kind"] for each in card["features"]} == {"asked_ids": "encoded", "title_ids": "encoded"}
+    with pytest.raises(
+        ValueError, match="must have no column 'title_ids' beside the texts 'title', whose token ids it is"
+    ):
+        other = frame[:50].assign(title_ids=1.0)
+        tfr_smooth.Ranker(kinds={"title": make()}, members=1, epochs=1, verbose=False).fit(
+            other, label="label", query="query"
+        ).export(tmp_path / "export")
 
 
 @pytest.mark.slow

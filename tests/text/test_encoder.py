@@ -10,17 +10,18 @@ import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
-from tests.text.conftest import few_families, make, word_piece
+from tests.text.conftest import VOCABULARY, few_families, make, word_piece
 from tfr_smooth import text
 
 
 def token_ids(encoder, lengths=(7, 3), size=8):
     """Returns texts of random tokens with special tokens, padded to a size."""
-    ids = np.full((len(lengths), size), encoder.special.pad, np.int32)
+    ids, (start, end) = np.full((len(lengths), size), -1, np.int32), encoder.layout.around(None)
     for row, length in zip(ids, lengths, strict=True):
         words = np.random.RandomState(length).randint(5, 17, length - 2)
-        row[:length] = [encoder.special.start, *words, encoder.special.end]
+        row[:length] = [*start, *words, *end]
     return tf.constant(ids)
 
 
@@ -57,11 +58,13 @@ def test_training_changes_only_the_layers_that_are_not_frozen(family):
     assert changed <= last and len(last - changed) <= 1
 
 
-def test_the_second_segment_starts_after_the_first_separator():
+def test_a_code_has_the_token_and_its_segment():
     encoder = make("bert")
-    ids = np.int32([[2, 5, 6, 3, 7, 3]])
-    inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids), "segment_ids": np.int32([[0, 0, 0, 0, 1, 1]])}
-    np.testing.assert_allclose(encoder(tf.constant(ids)), encoder.backbone(inputs)["sequence_output"], atol=1e-6)
+    ids, segments = np.int32([[2, 5, 6, 3, 7, 3]]), np.int32([[0, 0, 0, 0, 1, 1]])
+    codes = encoder.layout.pairs(encoder.tokenize(["wing lift"]), encoder.tokenize(["heat"]), 6, 1)[0]
+    np.testing.assert_array_equal(codes, ids + encoder.backbone.vocabulary_size * segments)
+    inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids), "segment_ids": segments}
+    np.testing.assert_allclose(encoder(tf.constant(codes)), encoder.backbone(inputs)["sequence_output"], atol=1e-6)
 
 
 def test_other_architectures_are_refused():
@@ -76,8 +79,18 @@ def test_other_architectures_are_refused():
     albert = keras_hub.models.AlbertBackbone(**small, embedding_dim=4)
     with pytest.raises(ValueError, match="`frozen_layers` must be 0 for AlbertBackbone, .* got 1"):
         text.Encoder(albert, words, frozen_layers=1)
-    with pytest.raises(ValueError, match="`tokenizer` must be a KerasHub tokenizer .* got ByteTokenizer"):
-        text.Encoder(albert, keras_hub.tokenizers.ByteTokenizer()).special  # noqa: B018
+    many = {str(number): number for number in range(40)}
+    for tokenizer, message in (
+        (3, "be a tokenizer of the package tokenizers, or .* got int"),
+        ("{}", "be the text of tokenizer.json, got another one: "),
+        (tokenizers.Tokenizer(tokenizers.models.WordPiece({"a": 0})), "put a token before and after each text, got "),
+        (
+            tokenizers.Tokenizer(tokenizers.models.WordPiece(many)),
+            "have at most 30 tokens, the embeddings of the backbone, got 40",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"`tokenizer` must {message}"):
+            text.Encoder(albert, tokenizer)
 
 
 def test_bad_arguments_are_refused():
@@ -103,7 +116,16 @@ def test_a_preset_is_read(checkpoint):
     same = make(frozen_layers=1)
     ids = token_ids(encoder)
     np.testing.assert_array_equal(encoder(ids), same(ids))
-    assert encoder.tokenizer(["Wings, of HÉAT"]) == [[5, 17, 1, 21, 7]]
+    assert encoder.tokenize(["Wings, of HÉAT"]) == [[5, 17, 1, 21, 7]]
+
+
+def test_word_pieces_of_kerashub_are_read_and_its_other_tokenizers_are_refused(checkpoint, tmp_path):
+    shutil.copytree(checkpoint, tmp_path, dirs_exist_ok=True)
+    keras_hub.models.BertTokenizer(VOCABULARY, lowercase=True).save_to_preset(str(tmp_path))
+    assert text.load_encoder(tmp_path).tokenize(["Wings, of"]) == [[5, 17, 1, 21]]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"class_name": "RobertaTokenizer", "config": {}}))
+    with pytest.raises(ValueError, match="tokenizer.json: must be of .* or KerasHub's of word pieces, got RobertaTok"):
+        text.load_encoder(tmp_path)
 
 
 def test_a_folder_that_cannot_be_read_is_an_error_of_one_line(tmp_path):
@@ -120,14 +142,6 @@ def test_a_folder_that_cannot_be_read_is_an_error_of_one_line(tmp_path):
         with pytest.raises(ValueError, match=message) as raised:
             text.load_encoder(tmp_path)
         assert "\n" not in str(raised.value)
-
-
-def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
-    encoder = make()
-    encoder.backbone.save_to_preset(str(tmp_path))
-    keras_hub.models.BertTokenizer([*encoder.tokenizer.get_vocabulary(), *"abcd"]).save_to_preset(str(tmp_path))
-    with pytest.raises(ValueError, match="the tokenizer has 26 tokens, but the model has embeddings of only 25"):
-        text.load_encoder(tmp_path)
 
 
 # Names on Hugging Face.
@@ -183,7 +197,7 @@ def test_the_pooling_of_a_checkpoint_is_read(checkpoint, tmp_path):
 
 @pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 1e-2)])
 def test_feed_forward_networks_are_those_of_keras_with_the_activation(policy, tolerance):
-    sizes = {"vocabulary_size": 9, "num_layers": 1, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 20}
+    sizes = {"vocabulary_size": 22, "num_layers": 1, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 20}
     backbone = keras_hub.models.BertBackbone(**sizes, dtype=policy)
     dense = backbone.transformer_layers[0]._feedforward_intermediate_dense
     dense.activation = tf.keras.activations.gelu

@@ -16,7 +16,7 @@ SLOW = pytest.mark.slow
 MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder, "single": text.SingleVector}
 COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
 
-IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
+IDS = np.int32([[[2, 5, 6, 3, -1], [2, 7, 3, -1, -1], [-1] * 5]])
 
 
 def normalized(vectors):
@@ -24,7 +24,7 @@ def normalized(vectors):
 
 
 def test_late_interaction_matches_the_formula_of_colbert():
-    model, query = text.LateInteraction(make()), np.int32([[2, 8, 9, 3, 0]])
+    model, query = text.LateInteraction(make()), np.int32([[2, 8, 9, 3, -1]])
     scores = model({"query_ids": query, "document_ids": IDS}).numpy()
     vectors, others = normalized(model.encoder(query)[0, :4].numpy()), normalized(model.encoder(IDS[0]).numpy())
     for number, length in enumerate((4, 3)):
@@ -34,7 +34,7 @@ def test_late_interaction_matches_the_formula_of_colbert():
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_single_vectors_are_compared_by_the_cosine(pooling):
-    encoder, query = make(), np.int32([[2, 8, 9, 3, 0]])
+    encoder, query = make(), np.int32([[2, 8, 9, 3, -1]])
     encoder.pooling = pooling
     scores = text.SingleVector(encoder)({"query_ids": query, "document_ids": IDS}).numpy()
     tokens = {"mean": (slice(4), slice(4), slice(3)), "first": [slice(1)] * 3}[pooling]
@@ -44,10 +44,10 @@ def test_single_vectors_are_compared_by_the_cosine(pooling):
 
 
 def test_the_documents_of_other_queries_are_negatives_unless_they_are_the_same_text():
-    first, second, third = [2, 5, 6, 3], [2, 7, 3, 0], [2, 8, 8, 3]
+    first, second, third = [2, 5, 6, 3], [2, 7, 3, -1], [2, 8, 8, 3]
     inputs = {
         "query_ids": np.int32([[2, 5, 3], [2, 8, 3]]),
-        "document_ids": np.int32([[first, second, [0] * 4], [second, third, first]]),
+        "document_ids": np.int32([[first, second, [-1] * 4], [second, third, first]]),
     }
     labels = np.float32([[1, 0, -1], [0, 2, 0]])
     model = without_dropout(text.SingleVector)
@@ -61,7 +61,7 @@ def test_the_documents_of_other_queries_are_negatives_unless_they_are_the_same_t
 
 @pytest.mark.parametrize(("training", "encoded"), [(True, [(1, 2), (1, 3), (2, 6)]), (False, [(6, 8)])])
 def test_training_encodes_only_texts_in_groups_of_like_lengths(monkeypatch, training, encoded):
-    ids = np.zeros([2, 3, 8], np.int32)  # two documents are padding
+    ids = np.full([2, 3, 8], -1, np.int32)  # two documents are padding
     for place, length in (((0, 0), 6), ((0, 1), 2), ((1, 0), 3), ((1, 1), 5)):
         ids[place][:length] = np.random.default_rng(length).integers(5, 12, length)
     model, shapes = without_dropout(), []
@@ -73,13 +73,13 @@ def test_training_encodes_only_texts_in_groups_of_like_lengths(monkeypatch, trai
         model.encoder, "call", lambda *args, **kwargs: [shapes.append((*args[0].shape,)), call(*args, **kwargs)][1]
     )
     hidden, mask = model.encode(tf.constant(ids), training=training)
-    np.testing.assert_allclose(hidden.numpy()[mask], whole[ids != 0], atol=1e-5)
+    np.testing.assert_allclose(hidden.numpy()[mask], whole[ids >= 0], atol=1e-5)
     assert shapes == encoded and hidden.shape == whole.shape
 
 
 def test_a_cross_encoder_scores_the_mean_over_passages():
     model = text.CrossEncoder(make(), head_rate=10.0)
-    pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [0] * 5]]])
+    pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [-1] * 5]]])
     first, second, third = model.encoder(pairs[0].reshape(4, 5)[:3]).numpy()[:, 0] @ (10.0 * model.kernel.numpy())
     np.testing.assert_allclose(model({"pair_ids": pairs}), [[(first + second) / 2, third]], atol=1e-5)
 

@@ -352,9 +352,14 @@ class TableFeatures(FeaturesOfLists, _serialization.ConfiguredLayer, tf.keras.la
         return np.array([*in_order, *range(len(in_order), self.num_features - bool(self.trees))])
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
-        """Returns the vectors [..., length] of texts [...], each computed once; NaN for ""."""
+        """Returns the vectors [..., length] of texts [...], each computed once, NaN for ""; or of ids [..., tokens]."""
+        encoder = self.encoders[name]
+        if texts.dtype.is_integer:
+            ids = encoder.unpadded(tf.reshape(texts, [-1, texts.shape[-1]]))
+            vectors = tf.where(tf.reduce_all(ids < 0, axis=-1, keepdims=True), np.nan, encoder.embed(ids))
+            return tf.reshape(vectors, tf.concat([tf.shape(texts)[:-1], vectors.shape[1:]], axis=0))
         values, places = tf.unique(tf.reshape(texts, [-1]))
-        vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, self.encoders[name].embed(values))
+        vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, encoder.embed(values))
         return tf.reshape(tf.gather(vectors, places), tf.concat([tf.shape(texts), vectors.shape[1:]], axis=0))
 
     def compute_output_shape(self, input_shape: Any) -> tf.TensorShape:

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.columns import Column
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.models.scorer import FeatureScorer
 
@@ -69,10 +70,30 @@ class TableScorer(FeatureScorer):
         if self.table_features.stacked:
             names = [column.name for column in self.table_features.columns]
             return {"feature_names": names, "missing_values": True}
-        specs = self.table_features.example_feature_spec
-        context = {name: specs.pop(name) for name in self.query_columns}
+        layer, specs = self.table_features, {}
+        for (name, column), spec in zip(
+            self.exported_columns.items(), layer.example_feature_spec.values(), strict=True
+        ):
+            if encoder := layer.encoders.get(column.name):
+                length = encoder.embedded_length
+                spec = tf.io.FixedLenFeature([length], tf.int64, [encoder.pad_id] * length)
+            specs[name] = spec
+        of_query = [name for name, column in self.exported_columns.items() if column.name in self.query_columns]
+        context = {name: specs.pop(name) for name in of_query}
         options = {"mask_feature_name": "mask", "missing_values": True}
         return {"example_feature_spec": specs, "context_feature_spec": context or None, **options}
+
+    @property
+    def exported_columns(self) -> dict[str, Column]:
+        """The columns by their names in exports, which have token ids in place of texts with an encoder."""
+        layer, found = self.table_features, {}
+        for column in layer.columns:
+            name = f"{column.name}_ids" if column.name in layer.encoders else column.name
+            if name in found or (name != column.name and any(other.name == name for other in layer.columns)):
+                expected = f"no column {name!r} beside the texts {column.name!r}, whose token ids it is in an export"
+                raise ValueError(f"`table_features` must have {expected}, got one: rename it.")
+            found[name] = column
+        return found
 
     @property
     def num_features(self) -> int:
@@ -111,12 +132,15 @@ class TableScorer(FeatureScorer):
 
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the columns [batch, list], with those of the list repeated."""
-        columns = {column.name: column for column in self.table_features.columns if column.name in inputs}
-        raw = {name: inputs[name] for name in columns}
+        columns = {column.name: column for column in self.table_features.columns}
+        texts = {f"{name}_ids": name for name in self.table_features.encoders}
+        raw = {name: values for name, values in inputs.items() if name in columns}
+        raw |= {texts[name]: values for name, values in inputs.items() if name in texts.keys() - columns}
         first = next((raw[name] for name in raw if name not in self.query_columns), None)
         for name in set(raw) & set(self.query_columns):
             values = tf.convert_to_tensor(raw[name])
-            if values.shape.rank == 1 + len(columns[name].shape) and first is not None:
+            of_value = 1 if name in texts.values() and values.dtype.is_integer else len(columns[name].shape)
+            if values.shape.rank == 1 + of_value and first is not None:
                 raw[name] = tf.repeat(values[:, tf.newaxis], tf.shape(first)[1], axis=1)
         return raw
 

@@ -108,6 +108,34 @@ def converted(function: Any, signature: Sequence[tf.TensorSpec]) -> Any:
     return proto
 
 
+def with_weights(function: Any, variables: Sequence[Any], signature: Sequence[tf.TensorSpec]) -> Any:
+    """Returns the ONNX model of a function of Keras 3 with these variables.
+
+    The weights are added last: as constants of TensorFlow, they would be copied many times.
+
+    Raises:
+      ValueError, ImportError: As for `converted`.
+    """
+    import keras
+    from onnx.numpy_helper import from_array
+
+    weights = {f"weight_{number}": variable for number, variable in enumerate(variables)}
+    specs = [tf.TensorSpec(variable.shape, variable.dtype, name=name) for name, variable in weights.items()]
+
+    def of_weights(*given: tf.Tensor) -> Any:
+        values = [*zip(variables, given, strict=False)]
+        with keras.StatelessScope(state_mapping=values):
+            return function(*given[len(values) :])
+
+    proto = converted(tf.function(of_weights, autograph=False), [*specs, *signature])
+    graph, used = proto.graph, {name for node in proto.graph.node for name in node.input}
+    graph.initializer.extend(from_array(value.numpy(), name) for name, value in weights.items() if name in used)
+    inputs = [each for each in graph.input if each.name not in weights]
+    del graph.input[:]
+    graph.input.extend(inputs)
+    return proto
+
+
 class _Lookup(NamedTuple):
     """The features of the texts of a column.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import os
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import versions
 from tfr_smooth.serving.servable import INVALID_SCORE, RankerInputs, make_servable, zero
 
-# The path of the requests in a version directory, defined by TF Serving.
-_REQUESTS = os.path.join("assets.extra", "tf_serving_warmup_requests")
+# The path of the requests, defined by TF Serving.
+_REQUESTS = os.path.join(versions.EXTRA, "tf_serving_warmup_requests")
 # Documents of the warm-up list. Not tuned: the first call of a signature is slow, whatever the length is.
 _WARM_UP = 100
 
@@ -145,9 +146,13 @@ def export_ranker(
                 "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                 "parameters": int(model.count_params()),
             },
-            features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
+            features=inputs.describe(model.exported_columns if isinstance(model, TableScorer) else None),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
+        encoders = model.table_features.encoders if isinstance(model, TableScorer) else {}
+        for name, encoder in encoders.items():
+            file = folder / versions.EXTRA / f"{urllib.parse.quote(name, safe='')}_tokenizer.json"
+            encoder.tokenizer_file("document", encoder.embedded_length, is_padded=True).save(os.fspath(file))
         if warmup:
             _write_requests(folder, inputs, signatures)
 

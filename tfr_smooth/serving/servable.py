@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -175,18 +175,18 @@ class RankerInputs:
             for name, values in features.items()
         }
 
-    def describe(self, columns: Iterable[Column] = ()) -> list[dict[str, Any]]:
+    def describe(self, columns: Mapping[str, Column] | None = None) -> list[dict[str, Any]]:
         """Returns the features in order, for the model card.
 
         Args:
-          columns: The table columns that the features of these names are.
+          columns: The table columns that the features are, by the name of the feature.
         """
         described: dict[str, dict[str, Any]] = {
             name: {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
             for owner, specs in zip(("list", "document"), self.proto_specs(), strict=True)
             for name, spec in specs.items()
         }
-        known = {column.name: column for column in columns}
+        known = columns or {}
         for name, column in known.items() if known.keys() == described.keys() else ():
             values = {"kind": column.kind, "option": column.option, "trained": column.type}
             described[name] = {**described.pop(name), **values, "values": column.description}  # in their order

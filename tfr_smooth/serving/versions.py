@@ -19,7 +19,8 @@ from tfr_smooth import _arguments, _files, _keras
 from tfr_smooth._version import __version__
 
 _MODEL = "saved_model.pb"
-_CARD = os.path.join("assets.extra", "model_card.json")
+EXTRA = "assets.extra"  # which TF Serving defines
+_CARD = os.path.join(EXTRA, "model_card.json")
 _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
 # The entries that only the trainer of the model knows: the purpose of the model and its limitations; the training data;
 # the training procedure, such as hyperparameters; the loss; the results, and the data they were measured on.

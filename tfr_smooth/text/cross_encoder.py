@@ -32,9 +32,10 @@ class CrossEncoder(Reranker):
       **kwargs: Arguments of `Reranker`.
 
     Example:
-      >>> import keras_hub, tensorflow as tf
+      >>> import keras_hub, tensorflow as tf, tokenizers
       >>> from tfr_smooth import text
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
       >>> backbone = keras_hub.models.BertBackbone(
       ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )

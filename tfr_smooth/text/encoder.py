@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, _serialization
@@ -40,25 +41,33 @@ class Encoder(tf.keras.layers.Layer):
     Args:
       backbone: The backbone, a functional model of `keras_hub.models` with the input `token_ids`, and no others than
         `padding_mask` and `segment_ids`. The encoder sets `trainable` of the layers that it does not train.
-      tokenizer: The KerasHub tokenizer of the backbone, which files of the encoder contain.
+      tokenizer: The tokenizer of the backbone, which files of the encoder contain: a `tokenizers.Tokenizer` or the text
+        of its file, tokenizer.json. Its post-processor defines the special tokens around texts. Its padding and its
+        truncation are ignored.
       frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
         > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
         and passed to `call`.
       activation: Activation of the feed-forward networks of a backbone that consists of
         `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
         "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
+      epsilon: What all layer normalizations add to the variance, > 0. None for the backbone's.
       pooling: The vector of a text: "mean" for the mean of the hidden states, "first" for that of the first token.
       markers: For `LateInteraction` and `SingleVector`, the token after the first one of a query and that of a
         document, such as ColBERT's ("[unused0]", "[unused1]"). Empty for none.
       fill: For `LateInteraction`, the token that fills queries up to their length and is not attended to, such as
         ColBERT's "[MASK]". None for padding.
-      segments: Whether the second text of a pair is segment 1, as for BERT. False: everything is segment 0, as for
-        tokenizers of Hugging Face without `token_type_ids`.
+      segments: Whether the tokenizer's `type_ids` are the segments, such as 1 for the second text of a pair for BERT.
+        False: everything is segment 0, as for tokenizers of Hugging Face without `token_type_ids`.
+      prompts: What precedes each text, by role, such as {"query": "query: ", "document": "passage: "}; for
+        `LateInteraction` and `SingleVector`.
+      truncation_side: "right" keeps the start of long texts, "left" their end.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Attributes:
       backbone: The backbone.
-      tokenizer: The tokenizer.
+      tokenizer: The tokenizer, without padding and truncation.
+      layout: The layout of its tokens.
+      has_segments: Whether the backbone has segments, and `segments` is True.
       width: Width of the hidden states.
       max_length: Maximum number of tokens of an input; None without limit.
       dropout: The dropout rate of the backbone.
@@ -68,13 +77,14 @@ class Encoder(tf.keras.layers.Layer):
         output, or its layers are not known and `frozen_layers` > 0.
 
     Example:
-      >>> import keras_hub, tensorflow as tf
+      >>> import keras_hub, tensorflow as tf, tokenizers
       >>> from tfr_smooth import text
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
       >>> backbone = keras_hub.models.BertBackbone(
       ...     vocabulary_size=7, num_layers=2, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
-      >>> text.Encoder(backbone, tokenizer, frozen_layers=1)(tf.constant([[2, 5, 3, 0]])).shape
+      >>> text.Encoder(backbone, tokenizer, frozen_layers=1)(tf.constant([[2, 5, 3, -1]])).shape
       TensorShape([1, 4, 4])
     """
 
@@ -85,10 +95,13 @@ class Encoder(tf.keras.layers.Layer):
         *,
         frozen_layers: int = 0,
         activation: str | None = None,
+        epsilon: float | None = None,
         pooling: str = "mean",
         markers: Sequence[str] = (),
         fill: str | None = None,
         segments: bool = True,
+        prompts: Mapping[str, str] | None = None,
+        truncation_side: str = "right",
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
@@ -100,12 +113,17 @@ class Encoder(tf.keras.layers.Layer):
         if states is None or len(states.shape) != 3:
             raise ValueError(f"`backbone` must return hidden states [texts, tokens, width], got {output}.")
         self.backbone = backbone
-        self.tokenizer = tokenizer
+        self.tokenizer = _tokenizer_of(tokenizer)
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
         self.activation = activation
+        self.epsilon = None if epsilon is None else _arguments.real("epsilon", epsilon, above=0.0)
         self.pooling = _arguments.choice("pooling", pooling, _POOLINGS)
         self.markers, self.fill = list(markers), fill
         self.segments = _arguments.boolean("segments", segments)
+        self.prompts = {
+            _arguments.choice("prompts", role, layout.ROLES): str(it) for role, it in (prompts or {}).items()
+        }
+        self.truncation_side = _arguments.choice("truncation_side", truncation_side, ("right", "left"))
         if len(self.markers) not in (0, len(layout.ROLES)):
             raise ValueError(f"`markers` must have a token for queries and one for documents, got {self.markers}.")
         self.width = states.shape[-1]
@@ -113,6 +131,23 @@ class Encoder(tf.keras.layers.Layer):
         self.dropout = getattr(backbone, "dropout", 0.0)
         if activation is not None:
             _set_activation(backbone, activation)
+        if self.epsilon is not None:
+            for layer in backbone._flatten_layers():
+                if isinstance(layer, tf.keras.layers.LayerNormalization):
+                    layer.epsilon = self.epsilon
+        if (known := self.tokenizer.get_vocab_size()) > backbone.vocabulary_size:
+            expected = f"at most {backbone.vocabulary_size} tokens, the embeddings of the backbone"
+            raise ValueError(f"`tokenizer` must have {expected}, got {known}.")
+        self.has_segments = self.segments and "segment_ids" in inputs
+        self.layout = layout.Layout(
+            self.tokenizer,
+            backbone.vocabulary_size,
+            markers=self.markers,
+            is_filled=fill is not None,
+            segments=self.has_segments,
+            keeps_end=self.truncation_side == "left",
+        )
+        self._fill = 0 if fill is None else layout.ids_of(self.tokenizer, [fill])[0]
         places = list(inputs.values())
         if self.frozen_layers:
             boundary = _boundary(backbone, self.frozen_layers)
@@ -128,22 +163,23 @@ class Encoder(tf.keras.layers.Layer):
                 layer.trainable = False
         self.built = True
 
-    @functools.cached_property
-    def special(self) -> layout.SpecialTokens:
-        """The ids of the special tokens."""
-        # not in the constructor: Keras loads the vocabulary later
-        return layout.special_tokens(self.tokenizer, self.markers, self.fill)
+    def tokenize(self, texts: Sequence[str], role: str | None = None) -> list[list[int]]:
+        """Returns the ids of the tokens of each text, without those that the layout adds.
 
-    @functools.cached_property
-    def tokenize(self) -> Callable[[tf.Tensor], tf.RaggedTensor]:
-        """The tokenizer in TensorFlow operations: strings [texts] to token ids, int32 [texts, (tokens)]."""
-        return layout.in_graph(self.tokenizer)
+        Args:
+          texts: The texts.
+          role: "query" or "document", whose prompt precedes each text; None for none.
+        """
+        prompt = self.prompts.get(role or "", "")
+        found = self.tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
+        return [encoding.ids for encoding in found]
 
     def call(self, ids: tf.Tensor, hidden: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the hidden states of token ids.
 
         Args:
-          ids: Token ids, int32 [texts, tokens].
+          ids: Token ids, int32 [texts, tokens], -1 for padding; in the second segment, the size of the vocabulary is
+            added. -2 stands for `fill`.
           hidden: The output of `frozen` for these ids, [texts, tokens, width]; None computes it.
           training: Whether to apply dropout, except in frozen layers.
 
@@ -159,13 +195,12 @@ class Encoder(tf.keras.layers.Layer):
         """Returns the mask of token ids.
 
         Args:
-          ids: Token ids of any shape.
+          ids: Token ids of any shape, as for `call`.
 
         Returns:
           A bool tensor of the same shape: False for padding and for `fill`.
         """
-        is_real = tf.not_equal(ids, self.special.pad)
-        return is_real if self.fill is None else is_real & tf.not_equal(ids, self.special.fill)
+        return tf.greater_equal(ids, 0)
 
     def frozen(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns the output of the embeddings and the frozen layers, an input of `call`.
@@ -188,9 +223,11 @@ class Encoder(tf.keras.layers.Layer):
         length = ids.shape[-1]
         if self.max_length is not None and length is not None and length > self.max_length:
             raise ValueError(f"`ids` must have at most {self.max_length} tokens per text, got {length}.")
-        found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
-        found["segment_ids"] = lambda: layout.segments(ids, self.special) if self.segments else tf.zeros_like(ids)
-        return [found[name]() for name in self.backbone.input]
+        mask, size = self.mask(ids), self.backbone.vocabulary_size
+        masked = tf.where(tf.equal(ids, layout.FILL), self._fill, 0)  # any token that exists for padding
+        found = {"token_ids": tf.where(mask, ids % size, masked), "padding_mask": tf.cast(mask, tf.int32)}
+        found["segment_ids"] = tf.where(mask, ids // size, 0)
+        return [found[name] for name in self.backbone.input]
 
     def pool(self, hidden: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
         """Returns the vector of each text, by `pooling`; 0 for padding.
@@ -212,34 +249,82 @@ class Encoder(tf.keras.layers.Layer):
         """Returns the vector of each text, scaled to a mean square of 1.
 
         Args:
-          texts: Strings [texts], of which at most the first 256 tokens count.
+          texts: Strings [texts], or their token ids as for `call`, int32 [texts, tokens]. At most the first 256 tokens
+            count.
 
         Returns:
           float32 [texts, width].
         """
-        length, count = min(self.max_length or _LONGEST, _LONGEST), -(-tf.shape(texts)[0] // _TEXTS)
-        padding = tf.fill([count * _TEXTS - tf.shape(texts)[0]], "")
+        ids = texts if texts.dtype.is_integer else tf.numpy_function(self._laid_out, [texts], tf.int32)
+        ids.set_shape([None, None])
+        count = -(-tf.shape(ids)[0] // _TEXTS)
+        ids = tf.pad(ids, [[0, count * _TEXTS - tf.shape(ids)[0]], [0, 0]], constant_values=layout.PADDING)
 
         def scaled(block: tf.Tensor) -> tf.Tensor:
-            ids = layout.single(self.tokenize(block), length, self.special)
-            ids = ids[:, : tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(ids), tf.int32), axis=1))]
-            vectors = self.pool(tf.cast(self(ids, training=False), tf.float32), ids)
+            block = block[:, : tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(block), tf.int32), axis=1)), 1)]
+            vectors = self.pool(tf.cast(self(block, training=False), tf.float32), block)
             return self.width**0.5 * tf.math.l2_normalize(vectors, axis=-1)
 
-        blocks = tf.reshape(tf.concat([texts, padding], axis=0), [count, _TEXTS])
+        blocks = tf.reshape(ids, [count, _TEXTS, tf.shape(ids)[1]])
         vectors = tf.map_fn(scaled, blocks, fn_output_signature=tf.TensorSpec([_TEXTS, self.width], tf.float32))
         return tf.reshape(vectors, [-1, self.width])[: tf.shape(texts)[0]]
 
+    @property
+    def pad_id(self) -> int:
+        """The id of the token that pads texts in exports."""
+        known = [self.tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>")]
+        return next((number for number in known if number is not None), 0)
+
+    def tokenizer_file(self, role: str | None, length: int, is_padded: bool = False) -> Any:
+        """Returns the tokenizer of pairs, or of the texts of a role, which truncates and pads, for an export.
+
+        Args:
+          role: "query" or "document"; None for pairs.
+          length: The most tokens.
+          is_padded: Whether all texts have as many.
+        """
+        import tokenizers
+
+        found = tokenizers.Tokenizer.from_str(self.tokenizer.to_str())
+        if self.markers:
+            start, end = self.layout.around(role)
+            used = [(str(found.id_to_token(number)), number) for number in dict.fromkeys(start + end)]
+            names = {number: token for token, number in used}
+            template = " ".join([*map(names.__getitem__, start), "$A", *map(names.__getitem__, end)])
+            found.post_processor = tokenizers.processors.TemplateProcessing(single=template, special_tokens=used)
+        found.enable_truncation(length, direction=self.truncation_side)
+        is_filled = role == "query" and self.fill is not None
+        pad = self._fill if is_filled else self.pad_id
+        options = {"length": length} if is_filled or is_padded else {}
+        found.enable_padding(pad_id=pad, pad_token=found.id_to_token(pad), **options)
+        return found
+
+    def unpadded(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns ids with `pad_id` at their end as those for `call`, int32 [texts, tokens]."""
+        is_real = tf.not_equal(ids, self.pad_id)
+        is_real = tf.cumsum(tf.cast(is_real, tf.int32), axis=1, reverse=True) > 0
+        return tf.where(is_real, tf.cast(ids, tf.int32), layout.PADDING)
+
+    @property
+    def embedded_length(self) -> int:
+        """The most tokens of a text of which `embed` returns the vector."""
+        return min(self.max_length or _LONGEST, _LONGEST)
+
+    def _laid_out(self, texts: np.ndarray) -> np.ndarray:
+        """Returns the token ids of texts in UTF-8, without columns of padding at the end, int32 [texts, tokens]."""
+        tokens = self.tokenize([text.decode() for text in texts.tolist()], "document")
+        return self.layout.single(tokens, self.embedded_length)
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), **_serialization.arguments_of(self)}
+        own = _serialization.arguments_of(self)
+        return {**super().get_config(), **own, "tokenizer": self.tokenizer.to_str()}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Encoder:
         """Creates an encoder with the return value of `get_config`."""
         import_keras_hub("`Encoder`")  # It registers the classes of the backbones.
-        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("backbone", "tokenizer")}
-        return cls(**{**config, **parts})
+        return cls(**{**config, "backbone": tf.keras.utils.deserialize_keras_object(config["backbone"])})
 
 
 def import_keras_hub(by: str) -> Any:
@@ -247,6 +332,22 @@ def import_keras_hub(by: str) -> Any:
     with _arguments.needed("keras-hub", extra="text", by=by):
         import keras_hub
     return keras_hub
+
+
+def _tokenizer_of(tokenizer: Any) -> Any:
+    """Returns a tokenizer without padding and truncation."""
+    with _arguments.needed("tokenizers", extra="text", by="`Encoder`"):
+        import tokenizers
+    if not hasattr(tokenizer, "to_str") and not isinstance(tokenizer, str):
+        expected = "a tokenizer of the package tokenizers, or the text of tokenizer.json"
+        raise ValueError(f"`tokenizer` must be {expected}, got {type(tokenizer).__name__}.")
+    try:
+        found = tokenizers.Tokenizer.from_str(tokenizer if isinstance(tokenizer, str) else tokenizer.to_str())
+    except Exception as error:  # of no other class
+        raise ValueError(f"`tokenizer` must be the text of tokenizer.json, got another one: {error}") from error
+    found.no_padding()
+    found.no_truncation()
+    return found
 
 
 def blocks_of(backbone: Any) -> list[Any]:

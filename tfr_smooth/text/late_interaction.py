@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,9 +33,10 @@ class LateInteraction(Reranker):
       **kwargs: Arguments of `Reranker`.
 
     Example:
-      >>> import keras_hub, tensorflow as tf
+      >>> import keras_hub, tensorflow as tf, tokenizers
       >>> from tfr_smooth import text
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
       >>> backbone = keras_hub.models.BertBackbone(
       ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
@@ -55,6 +55,8 @@ class LateInteraction(Reranker):
         self.ignored, self.dense = list(ignored), None if dense is None else list(dense)
         if ignored and not encoder.markers:
             raise ValueError(f"`encoder` must have `markers` with `ignored`, got none and {self.ignored}.")
+        self._ignored_ids = layout.ids_of(encoder.tokenizer, self.ignored)
+        self._document_markers = layout.ids_of(encoder.tokenizer, encoder.markers[1:])
         if self.dense is not None:
             self.width = _arguments.integer("dense", self.dense[0], least=1)
             _arguments.choice("dense", self.dense[1], HIDDEN)
@@ -91,15 +93,11 @@ class LateInteraction(Reranker):
           Vectors of length 1, and 0 for padding, float32 [..., tokens, width].
         """
         hidden, _ = self.encode(ids, frozen, training)
-        counts = tf.not_equal(ids, self.encoder.special.pad)
+        counts = tf.not_equal(ids, layout.PADDING)
         if self.ignored:
             is_ignored = tf.reduce_any(ids[..., tf.newaxis] == tf.constant(self._ignored_ids), axis=-1)
-            counts &= ~(is_ignored & (ids[..., 1:2] == self.encoder.special.markers["document"]))
+            counts &= ~(is_ignored & (ids[..., 1:2] == self._document_markers))
         return self._normalized(hidden) * tf.cast(counts, tf.float32)[..., tf.newaxis]
-
-    @functools.cached_property
-    def _ignored_ids(self) -> list[int]:
-        return layout.ids_of(self.encoder.tokenizer, self.ignored)
 
     def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
         """Returns the output of the layer after the encoder, scaled to length 1."""
@@ -157,9 +155,10 @@ class SingleVector(LateInteraction):
       **kwargs: Arguments of `Reranker`. `micro_batches` > 1 leaves the documents of other parts out.
 
     Example:
-      >>> import keras_hub, tensorflow as tf
+      >>> import keras_hub, tensorflow as tf, tokenizers
       >>> from tfr_smooth import text
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
       >>> backbone = keras_hub.models.BertBackbone(
       ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )

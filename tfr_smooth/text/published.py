@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.text.checkpoints import read_json, read_json_if_there, tensors
+from tfr_smooth.text import configurations
+from tfr_smooth.text.checkpoints import tensors
+from tfr_smooth.text.configurations import read_json
 
 _PAIRS = "ForSequenceClassification"
 # By architecture, the layer between the first token and the score with its activation, and the layer of the score.
@@ -22,8 +24,10 @@ _HEADS = {
     "Electra": ("classifier.dense", "gelu", "classifier.out_proj"),
 }
 _MODULES = [["Transformer", "Pooling", *dense, *last] for dense in ([], ["Dense"]) for last in ([], ["Normalize"])]
+_MODULES_OF_PAIRS = [[], ["Transformer"]]
 _LONGEST = 512  # tokens; arrays have so many for each text, also if it is short
 _MARKERS = {"query_token_id": "[unused0]", "doc_token_id": "[unused1]"}  # ColBERT's
+_LIBRARY = "config_sentence_transformers.json"
 _OUTPUTS = {"Identity": None, "Sigmoid": "sigmoid"}
 
 
@@ -68,26 +72,31 @@ def read(folder: Path, architecture: str | None = None) -> Published | None:
 
 
 def _read(folder: Path, architecture: str | None) -> Published | None:
-    config = read_json_if_there(folder / "config.json")
+    config = configurations.read(folder / "config.json") if "model_type" in read_json(folder / "config.json") else {}
     kind = str((config.get("architectures") or [""])[0])
-    length = read_json_if_there(folder / "sentence_bert_config.json").get("max_seq_length")
-    length = length or read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
-    places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
-    length = int(min(length or _LONGEST, places, _LONGEST))
     is_late = (folder / "artifact.metadata").exists()
     found = "cross" if kind.endswith(_PAIRS) else "late" if is_late else "single"
     if architecture not in (None, found):
         return None
-    if found == "cross":
-        return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
     if found == "late":
         return _late(folder)
-    modules = read_json_if_there(folder / "modules.json", list)
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
-    if kinds not in _MODULES and modules:
-        expected = "an encoder, its pooling, at most one dense layer, and the normalization"
+    length = configurations.read(folder / "sentence_bert_config.json").get("max_seq_length")
+    path = folder / "tokenizer_config.json"
+    length = length or (read_json(path).get("model_max_length") if path.is_file() else None)
+    places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
+    length = int(min(length or _LONGEST, places, _LONGEST))
+    modules, library = configurations.modules_of(folder), folder / _LIBRARY
+    kinds = [name for name, _ in modules]
+    if found == "cross":
+        if kinds not in _MODULES_OF_PAIRS:
+            raise ValueError(f"{folder / 'modules.json'}: modules must be Transformer alone, got {', '.join(kinds)}")
+        if prompt := configurations.read(library).get("default_prompt_name"):
+            raise ValueError(f"{library}: default_prompt_name must be None for pairs, got {prompt!r}")
+        return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
+    if modules and (kinds not in _MODULES or configurations.read(library).get("model_type") == "CrossEncoder"):
+        expected = "an encoder of vectors, its pooling, at most one dense layer, and the normalization"
         raise ValueError(f"{folder / 'modules.json'}: modules must be {expected}, got {', '.join(kinds)}")
-    dense = [_dense(folder / module["path"]) for module, kind in zip(modules, kinds, strict=True) if kind == "Dense"]
+    dense = [_dense(path) for name, path in modules if name == "Dense"]
     is_known = bool(modules) or (folder / "1_Pooling").exists()
     sizes = dict.fromkeys(("length", "query_length"), length)
     return Published(found, sizes, dense[0] if dense else None) if is_known else None
@@ -96,10 +105,7 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
 def _late(folder: Path) -> Published:
     """Returns what the checkpoints of ColBERT have."""
     path = folder / "artifact.metadata"
-    config = read_json_if_there(path)
-    for name, value in {"similarity": "cosine", "interaction": "colbert", "attend_to_mask_tokens": False}.items():
-        if config.get(name, value) != value:
-            raise ValueError(f"{path}: {name} must be {value!r}, got {config[name]!r}")
+    config = configurations.read(path)
     (kernel,) = tensors(folder, ["linear.weight"])
     width, ignored = len(kernel), string.punctuation if config.get("mask_punctuation", True) else ""
     markers = [config.get(name, token) for name, token in _MARKERS.items()]
@@ -109,7 +115,7 @@ def _late(folder: Path) -> Published:
 
 
 def _dense(folder: Path) -> Head:
-    config = read_json(folder / "config.json")
+    config = configurations.read(folder / "config.json", "dense", is_needed=True)
     name = config["activation_function"].rpartition(".")[2].lower().replace("identity", "linear")
     bias = [np.zeros(config["out_features"], np.float32)]
     kernel, *given = tensors(folder, ["linear.weight", *(["linear.bias"] if config.get("bias", True) else [])])
@@ -127,7 +133,7 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
     hidden, activation, output = _HEADS[kind]
     arrays = tensors(folder, [f"{layer}.{part}" for layer in (hidden, output) for part in ("weight", "bias")])
     kernel, bias, scores, offset = arrays
-    of_library = config.get("sentence_transformers") or read_json_if_there(folder / "config_sentence_transformers.json")
+    of_library = config.get("sentence_transformers") or configurations.read(folder / _LIBRARY)
     named = config.get("sbert_ce_default_activation_function") or of_library.get("activation_fn") or "Identity"
     function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
     options = {"hidden": activation, "output": _OUTPUTS[function]}

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled
+from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 
 HIDDEN = ("tanh", "relu", "gelu", "linear")  # activations of `dense_layer`
@@ -31,13 +32,14 @@ class Reranker(tf.keras.Model):
       ValueError: If an argument is out of its range.
 
     Example:
-      >>> import keras_hub, tensorflow as tf
+      >>> import keras_hub, tensorflow as tf, tokenizers
       >>> from tfr_smooth import text
       >>> class FirstToken(text.Reranker):
       ...     def call(self, inputs, training=None):
       ...         hidden, mask = self.encode(inputs["pair_ids"], training=training)
       ...         return tf.reduce_mean(hidden[:, :, 0, 0, :], axis=-1)
-      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
       >>> backbone = keras_hub.models.BertBackbone(
       ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
@@ -83,7 +85,7 @@ class Reranker(tf.keras.Model):
     def _by_length(self, inputs: list[tf.Tensor], groups: int) -> tf.Tensor:
         """Returns the hidden states of texts, encoded in groups of like lengths without the padding of each group."""
         texts, size = tf.unstack(tf.shape(inputs[0]))
-        lengths = tf.reduce_max(tf.where(inputs[0] == self.encoder.special.pad, 0, tf.range(1, size + 1)), axis=1)
+        lengths = tf.reduce_max(tf.where(inputs[0] == layout.PADDING, 0, tf.range(1, size + 1)), axis=1)
         order = tf.argsort(lengths)[tf.reduce_sum(tf.cast(lengths == 0, tf.int32)) :]  # without those of no tokens
         order = tf.pad(order, [[tf.maximum(groups - tf.size(order), 0), 0]], constant_values=texts)
         # oneDNN refuses groups without a text: they have one that is padding.
@@ -184,7 +186,6 @@ class Reranker(tf.keras.Model):
     def copy(self) -> Reranker:
         """Returns a new model that is not compiled, with other variables of the same values."""
         same = type(self).from_config(self.get_config())
-        same.encoder.tokenizer = self.encoder.tokenizer  # Configurations do not have the vocabulary.
         same.set_weights(self.get_weights())
         return same
 

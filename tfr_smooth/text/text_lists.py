@@ -60,9 +60,9 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool, ar
     return lists
 
 
-def texts_of(lists: Lists) -> tuple[list[Any], list[Any]]:
+def texts_of(lists: Lists) -> tuple[list[str], list[str]]:
     """Returns the texts of the query and of the document of each document, in the order of the lists."""
-    query, text = (lists.values(name).tolist() for name in lists.roles.features)
+    query, text = ([value.decode() for value in lists.values(name).tolist()] for name in lists.roles.features)
     return query, text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import random
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, _hub, _keras, training
+from tfr_smooth import _arguments, _hub, training
 from tfr_smooth._estimator import (
     Estimator,
     check_shared,
@@ -30,8 +29,7 @@ from tfr_smooth._estimator import (
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.serving import versions
-from tfr_smooth.text import onnx_export, published, text_lists, token_inputs
+from tfr_smooth.text import published, text_export, text_lists, token_inputs
 from tfr_smooth.text.checkpoints import folder_of, load_encoder
 from tfr_smooth.text.cross_encoder import CrossEncoder
 from tfr_smooth.text.encoder import Encoder
@@ -99,10 +97,11 @@ class TextRanker(Estimator):
     Keras' global policy defines the precision, such as `tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")`.
 
     Example:
-      >>> import keras_hub, pandas as pd, tempfile
+      >>> import keras_hub, pandas as pd, tempfile, tokenizers
       >>> from tfr_smooth import text
-      >>> folder = tempfile.mkdtemp()
-      >>> keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()).save_to_preset(folder)
+      >>> folder, words = tempfile.mkdtemp(), "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
+      >>> tokenizer.save(folder + "/tokenizer.json")
       >>> sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 4, "intermediate_dim": 8}
       >>> keras_hub.models.BertBackbone(vocabulary_size=7, **sizes).save_to_preset(folder)
       >>> frame = pd.DataFrame({"query": ["lift"] * 2 + ["heat"] * 2, "text": ["heat", "lift"] * 2})
@@ -447,15 +446,14 @@ class TextRanker(Estimator):
     ) -> Path:
         """Exports the model for TF Serving or ONNX Runtime, with the tokenizer.
 
-        The signature of the SavedModel takes the strings `query` [batch] and `documents` [batch, list], and returns
-        `scores` [batch, list]. Pad lists with ""; ignore the scores of padding. With `architecture="single"`, the
-        signatures `queries` and `documents` take the strings `texts` [batch] and return `vectors` [batch, width], as
-        `encode` does. Import `tensorflow_text` before loading it; TF Serving includes it.
+        The model takes `input_ids`, `attention_mask` and, if the encoder has segments, `token_type_ids`, int64 [texts,
+        tokens] of any sizes, as the encodings of the package `tokenizers` have them. "cross" returns the `scores`
+        [texts] of pairs. The others return `vectors`, [texts, width] for "single" and [texts, tokens, width] for
+        "late", 0 for padding.
 
-        For ONNX, the folder has `model.onnx`, which takes `input_ids`, int64 [texts, tokens] of any sizes, and
-        `tokenizer.json` of the package `tokenizers`, whose ids of pairs or texts these are. "cross" returns the
-        `scores` [texts] of pairs. The others return `vectors`, [texts, width] for "single" and [texts, tokens, width]
-        for "late", 0 for padding; `query_tokenizer.json` is for queries.
+        `tokenizer.json` truncates and pads the texts; `query_tokenizer.json` is for queries. The SavedModel has them in
+        assets.extra. It loads without this package. The encoder's `prompts` are not part of the tokenizers: put them
+        before the texts.
 
         Args:
           path: The directory of the versions, or for ONNX the folder.
@@ -467,60 +465,15 @@ class TextRanker(Estimator):
           The directory PATH/VERSION, or the folder of the ONNX file.
 
         Raises:
-          ValueError: If the version or the folder exists, or `passages` is not 1 for ONNX.
+          ValueError: If the version or the folder exists, or `passages` is not 1.
         """
         model = self._fitted()
-        if _arguments.choice("format", format, ("saved_model", "onnx")) == "onnx":
-            return self._export_onnx(Path(path))
-        module, signatures = tf.Module(), _signatures(model, self._inputs(model.encoder))
-        # Only the variables: with the model itself, Keras would also save all of its functions.
-        module.model_variables = _keras.tensorflow_variables(model.variables)
-        module.tokenizer = model.encoder.tokenizer  # with its vocabulary
-        entries = self._card(card, loss=self._make_loss())
-
-        def write(folder: Path, number: int) -> None:
-            tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
-            described = {"class": type(model).__name__, "version": number, "parameters": model.count_params()}
-            versions.write_card(folder, entries, model=described)
-
-        return versions.publish(path, version, write)
-
-    def _export_onnx(self, path: Path) -> Path:
-        if self._params["passages"] != 1:
-            raise ValueError(f"`passages` must be 1 for ONNX, got {self._params['passages']}.")
-        if path.exists():
-            raise ValueError(f"`path` must be a new folder, got {os.fspath(path)!r}.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _files.replacing(path, overwrite=False) as unfinished:
-            unfinished.mkdir()
-            onnx_export.write(self._fitted(), unfinished, self._params)
-        return path
-
-
-def _signatures(model: Reranker, inputs: token_inputs.Inputs) -> dict[str, Any]:
-    """Returns the functions of strings of an exported model: its scores, and of a `SingleVector` also the vectors."""
-    tokenize, texts = model.encoder.tokenize, tf.TensorSpec([None], tf.string, name="texts")
-
-    def score(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
-        query, documents = tf.ensure_shape(query, [None]), tf.ensure_shape(documents, [None, None])  # unchecked before
-        message = "`documents` must have a list for each query."
-        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(query), tf.shape(documents)[0], message)]):
-            query = tf.identity(query)
-        ids = inputs.from_tokens(tokenize(query), tokenize(tf.reshape(documents, [-1])), tf.shape(documents))
-        return {"scores": model(ids, training=False)}
-
-    def vectors(texts: tf.Tensor, role: str) -> dict[str, tf.Tensor]:
-        assert isinstance(model, SingleVector) and isinstance(inputs, token_inputs.LateInputs)
-        ids = inputs.of_texts(role, tokenize(tf.ensure_shape(texts, [None])))
-        return {"vectors": model.vectors(ids)[:, 0]}
-
-    pair = tf.TensorSpec([None], tf.string, name="query"), tf.TensorSpec([None, None], tf.string, name="documents")
-    signatures = {"serving_default": tf.function(score, autograph=False, input_signature=pair)}
-    if isinstance(model, SingleVector):
-        for name, role in (("queries", "query"), ("documents", "document")):
-            of_role = functools.partial(vectors, role=role)
-            signatures[name] = tf.function(of_role, autograph=False).get_concrete_function(texts)
-    return signatures
+        _arguments.choice("format", format, ("saved_model", "onnx"))
+        if "passages" in _ARCHITECTURES[self._params["architecture"]][1].ARGUMENTS and self._params["passages"] != 1:
+            raise ValueError(f"`passages` must be 1 for an export, got {self._params['passages']}.")
+        if format == "saved_model":
+            return text_export.saved_model(model, path, version, self._params, self._card(card, loss=self._make_loss()))
+        return text_export.onnx(model, Path(path), self._params)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
 
 # Not tuned: limits of memory, on which results do not depend.
 _BATCH = 32  # texts encoded in one batch; larger ones leave the cache of a CPU core
-_LAID_OUT = 1024  # texts or pairs whose token ids are computed in one batch
+_TOKENIZED = 1024  # texts tokenized in one batch
 
 
 class _Inputs:
@@ -33,17 +33,19 @@ class _Inputs:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._special = encoder, encoder.special
+        self._encoder, self._layout = encoder, encoder.layout
         self.ids: dict[str, np.ndarray] = {}
         self.hidden: dict[str, np.ndarray] = {}
 
-    def _tokenized(self, texts: Sequence[str]) -> tuple[tf.RaggedTensor, np.ndarray]:
+    def _tokenized(self, texts: Sequence[str], role: str | None = None) -> tuple[list[np.ndarray], np.ndarray]:
         """Returns the tokens of the different texts, and the row of each text among them."""
-        known = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        strings = list(known)
-        starts = range(0, max(1, len(strings)), _LAID_OUT)
-        parts = [self._encoder.tokenize(tf.constant(strings[start : start + _LAID_OUT], tf.string)) for start in starts]
-        return tf.concat(parts, axis=0), np.array([known[text] for text in texts], np.int64)
+        different = [*dict.fromkeys(texts)]
+        known = {text: row for row, text in enumerate(different)}
+        found: list[np.ndarray] = []
+        for start in range(0, len(known), _TOKENIZED):
+            tokens = self._encoder.tokenize(different[start : start + _TOKENIZED], role)
+            found += [np.array(ids, np.int32) for ids in tokens]
+        return found, np.array([known[text] for text in texts], np.int64)
 
     def freeze(self, folder: str | os.PathLike[str]) -> None:
         """Computes the output of the encoder's frozen layers, if any, for all texts once; models then use it as input.
@@ -86,7 +88,7 @@ class _Inputs:
         """
         there = rows >= 0
         there = there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1))
-        ids = self._trimmed(np.where(there, self.ids[name][rows], np.int32(self._special.pad)))
+        ids = self._trimmed(np.where(there, self.ids[name][rows], np.int32(layout.PADDING)))
         inputs = {f"{name}_ids": ids}
         if name in self.hidden:
             inputs[f"{name}_hidden"] = self.hidden[name][rows, ..., : ids.shape[-1], :]
@@ -100,7 +102,7 @@ class _Inputs:
 
     def _lengths(self, ids: np.ndarray) -> np.ndarray:
         """Returns the number of tokens up to the last one that is not padding, [...]."""
-        return ((ids != self._special.pad) * np.arange(1, ids.shape[-1] + 1)).max(axis=-1)
+        return ((ids != layout.PADDING) * np.arange(1, ids.shape[-1] + 1)).max(axis=-1)
 
     def _trimmed(self, ids: np.ndarray) -> np.ndarray:
         """Returns the token ids without columns of padding at the end."""
@@ -124,11 +126,10 @@ class LateInputs(_Inputs):
         self, encoder: Encoder, queries: Sequence[str], documents: Sequence[str], *, query_length: int, length: int
     ) -> None:
         super().__init__(encoder)
-        self._sizes = {"query": query_length, "document": length}
         self._pairs = {}
         for name, texts in (("query", queries), ("document", documents)):
-            tokens, self._pairs[name] = self._tokenized(texts)
-            self.ids[name] = self.of_texts(name, tokens).numpy()
+            tokens, self._pairs[name] = self._tokenized(texts, name)
+            self.ids[name] = self._layout.single(tokens, {"query": query_length, "document": length}[name], name)
 
     def batch(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists.
@@ -138,28 +139,6 @@ class LateInputs(_Inputs):
         """
         documents = np.where(pairs >= 0, self._pairs["document"][pairs], -1)
         return {**self.rows("query", self._pairs["query"][pairs[:, 0]]), **self.rows("document", documents)}
-
-    def of_texts(self, name: str, tokens: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the token ids of texts, int32 [texts, tokens].
-
-        Args:
-          name: "query" or "document".
-          tokens: Token ids without special tokens, int32 [texts, (tokens)].
-        """
-        return layout.single(tokens, self._sizes[name], self._special, name)
-
-    def from_tokens(
-        self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
-
-        Args:
-          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
-          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
-          lists: The numbers [batch, list], int32 [2].
-        """
-        ids = tf.reshape(self.of_texts("document", documents), [lists[0], lists[1], self._sizes["document"]])
-        return {"query_ids": self.of_texts("query", queries), "document_ids": ids}
 
     def scores(self, model: LateInteraction) -> np.ndarray:
         """Returns the scores of all pairs, float32 [pairs]; encodes each query and document once."""
@@ -196,7 +175,7 @@ class PairInputs(_Inputs):
       encoder: The encoder.
       queries: The text of the query of each pair.
       documents: The text of the document of each pair.
-      length: Number of tokens of an input (query, passage and special tokens), at least `layout.least_pair`.
+      length: Number of tokens of an input (query, passage and special tokens), at least `Layout.least_pair`.
       passages: Maximum number of passages per document, >= 1; longer documents are truncated.
     """
 
@@ -206,26 +185,15 @@ class PairInputs(_Inputs):
         self, encoder: Encoder, queries: Sequence[str], documents: Sequence[str], *, length: int, passages: int
     ) -> None:
         super().__init__(encoder)
-        _arguments.integer("length", length, least=layout.least_pair(self._special))
-        self._shape = passages, length
+        _arguments.integer("length", length, least=self._layout.least_pair)
         (of_queries, query_rows), (of_documents, document_rows) = self._tokenized(queries), self._tokenized(documents)
-        self.ids["pair"] = np.zeros((len(queries), passages, length), np.int32)
-        for start in range(0, len(queries), _LAID_OUT):
-            some = slice(start, start + _LAID_OUT)
-            texts = tf.gather(of_queries, query_rows[some]), tf.gather(of_documents, document_rows[some])
-            self.ids["pair"][some] = layout.pairs(*texts, length, passages, self._special)
+        self.ids["pair"] = self._layout.pairs(
+            [of_queries[row] for row in query_rows], [of_documents[row] for row in document_rows], length, passages
+        )
 
     def batch(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists."""
         return self.rows("pair", pairs)
-
-    def from_tokens(
-        self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Returns the model inputs for the tokens of any texts, in TensorFlow operations."""
-        queries = tf.gather(queries, tf.repeat(tf.range(lists[0]), lists[1]))
-        ids = layout.pairs(queries, documents, self._shape[1], self._shape[0], self._special)
-        return {"pair_ids": tf.reshape(ids, [lists[0], lists[1], *self._shape])}
 
     def scores(self, model: CrossEncoder) -> np.ndarray:
         """Returns the scores of all pairs, float32 [pairs]."""
