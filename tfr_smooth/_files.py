@@ -21,7 +21,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_UNFINISHED = ".unfinished-"
+_WRITER = f".unfinished-{socket.gethostname()}-"
 # Of TensorFlow's checkpoints.
 _LEFTOVERS = ("ckpt-*_temp", "ckpt-*.tempstate*")
 
@@ -59,13 +59,9 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     Raises:
       OSError: If `path` is a non-empty folder and `overwrite` is False, or the disk is full.
     """
-    path = Path(os.path.realpath(path))
-    writer = f"{_UNFINISHED}{socket.gethostname()}-"
-    for left in path.parent.glob(f"{glob.escape(writer)}*.{glob.escape(path.name)}"):
-        if not _is_running(*left.name.removeprefix(writer).split("-")[:2]):  # a killed process of this machine
-            _remove(left)
-    own = str(os.getpid())
-    temporary = path.with_name(f"{writer}{own}-{_started(own)}-{uuid.uuid4().hex[:8]}.{path.name}")
+    path, own = Path(os.path.realpath(path)), str(os.getpid())
+    _remove_left(path.parent, glob.escape(path.name))
+    temporary = path.with_name(f"{_WRITER}{own}-{_started(own)}-{uuid.uuid4().hex[:8]}.{path.name}")
     try:
         yield temporary
         if overwrite and temporary.is_dir() and path.is_dir():
@@ -135,7 +131,15 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
         for pattern in _LEFTOVERS:
             for left in Path(folder).glob(pattern):
                 _remove(left)
+        _remove_left(Path(folder), "*")
         yield
+
+
+def _remove_left(folder: Path, names: str) -> None:
+    """Removes what killed processes of this machine left of files whose names match a pattern."""
+    for left in folder.glob(f"{glob.escape(_WRITER)}*.{names}"):
+        if not _is_running(*left.name.removeprefix(_WRITER).split("-")[:2]):
+            _remove(left)
 
 
 def _is_running(process: str, started: str) -> bool:

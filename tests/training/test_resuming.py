@@ -1,6 +1,9 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
+import os
 import re
+import socket
+import subprocess
 
 import pytest
 import tensorflow as tf
@@ -180,3 +183,19 @@ def test_a_folder_is_of_one_training_run_at_a_time_which_removes_what_a_killed_o
         path.touch()
     small_training(tmp_path)
     assert not any(path.exists() for path in left) and (tmp_path / "ckpt-2.index").exists()
+
+
+def test_a_finished_run_completes_what_a_process_that_was_killed_after_its_last_checkpoint_did_not(tmp_path):
+    small_training(tmp_path, epochs=4)
+    expected = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name in [name for name in expected if name.startswith("ckpt-3.")]:
+        (tmp_path / name.replace("3", "2", 1)).write_bytes(expected[name])
+    (tmp_path / "log.csv").write_bytes(expected["log.csv"][: expected["log.csv"].rindex(b"4,")])
+    (ended := subprocess.Popen(["true"])).wait()
+    for name in ("log.csv", "best.keras"):
+        (tmp_path / f".unfinished-{socket.gethostname()}-{ended.pid}-1-1.{name}").touch()
+    small_training(tmp_path, epochs=4, callbacks=[Unexpected()])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
+    os.utime(tmp_path / "log.csv", (0, 0))
+    small_training(tmp_path, epochs=4, callbacks=[Unexpected()])
+    assert (tmp_path / "log.csv").stat().st_mtime == 0  # not written again, which a full disk would prevent

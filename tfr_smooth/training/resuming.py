@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
 import os
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -122,6 +124,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
                 path, reason = _path(self._directory, epoch), " ".join(str(error).split())
                 warnings.warn(f"{path} is damaged and is not used: {reason}", stacklevel=2)
             else:
+                if strategies.is_chief(self._strategy):  # the process may have been killed after the checkpoint
+                    self._complete(self._directory, epoch)
                 return epoch
         if epochs:
             raise ValueError(f"`directory` must have a checkpoint that is not damaged, got {self._directory}.")
@@ -165,13 +169,19 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         self._progress.value = {"settings": self._settings, "history": self.history, "validation": state}
         with strategies.path_to_save(self._strategy, self._directory) as directory:
             self._checkpoint.write(_path(directory, epoch + 1))
-            # Not Keras's `CSVLogger`: it would repeat the rows of epochs that finished, but not in a checkpoint.
-            rows = itertools.zip_longest(range(1, epoch + 2), *self.history.values(), fillvalue="")
-            with _files.replacing(os.path.join(directory, "log.csv")) as path, open(path, "w", newline="") as file:
-                csv.writer(file).writerows([["epoch", *self.history], *rows])
-            for old, name in _checkpoints(directory):
-                if old < epoch:  # The one before this remains, in case that this is damaged.
-                    tf.io.gfile.remove(os.path.join(directory, name))
+            self._complete(directory, epoch + 1)
+
+    def _complete(self, directory: str, epochs: int) -> None:
+        """Does what follows a checkpoint, unless it is done: writes the log and removes older checkpoints."""
+        # Not Keras's `CSVLogger`: it would repeat the rows of epochs that finished, but not in a checkpoint.
+        rows = itertools.zip_longest(range(1, epochs + 1), *self.history.values(), fillvalue="")
+        csv.writer(text := io.StringIO()).writerows([["epoch", *self.history], *rows])
+        log = Path(directory, "log.csv")
+        if not log.is_file() or log.read_bytes() != text.getvalue().encode():
+            _files.write_text(log, [text.getvalue()])
+        for old, name in _checkpoints(directory):
+            if old < epochs - 1:  # The one before this remains, in case that this is damaged.
+                tf.io.gfile.remove(os.path.join(directory, name))
 
 
 def _path(folder: str, epoch: int) -> str:
