@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures as cf
 import contextlib
+import errno
 import multiprocessing
 import os
 import signal
@@ -39,7 +40,7 @@ def no_progress(steps: Iterable[Any], title: str, total: int) -> Iterable[Any]:
 
 
 class Failure(NamedTuple):
-    """A failed job, and the traceback."""
+    """A failed job, and the traceback; for a full disk, one line with the path."""
 
     job: StoredJob
     message: str
@@ -159,10 +160,11 @@ def _start() -> None:
 
 
 def _attempt(job: StoredJob, folder: str) -> str | None:
-    """Runs a job, unless it has run in the meantime; returns the traceback if it failed, else None."""
+    """Runs a job, unless it has run in the meantime; returns the message of `Failure` if it failed, else None."""
     try:
         if not is_done(job, folder):
             run_job(job, folder)
-    except Exception:
-        return traceback.format_exc()
+    except Exception as error:
+        is_full = any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))  # TensorFlow's, too
+        return " ".join(str(error).split()) if is_full else traceback.format_exc()
     return None

@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 import dataclasses
+import errno
 import json
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import pathlib
 import signal
 
 import pytest
+import tensorflow as tf
 
 import experiments
 from experiments import jobs
@@ -60,6 +62,21 @@ def test_jobs_run_once_on_any_executor_and_those_of_equal_loss_and_data_are_adja
     (failure,) = experiments.run_jobs([wrong, other], tmp_path, workers=0)
     assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
     assert jobs.is_done(other, tmp_path) and not jobs.is_done(wrong, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [OSError, tf.errors.ResourceExhaustedError])
+def test_a_full_disk_is_one_line_with_the_path(kind, tmp_path, monkeypatch):
+    def compute(self, cache, unfinished):
+        full = os.strerror(errno.ENOSPC)
+        raise (
+            OSError(errno.ENOSPC, full, f"{unfinished}")
+            if kind is OSError
+            else kind(None, None, f"{unfinished}; {full}\n")
+        )
+
+    monkeypatch.setattr(Deadly, "compute", compute)
+    (failure,) = experiments.run_jobs([Deadly(0)], tmp_path, workers=0)
+    assert f"{tmp_path}/results/D/Fold1/deadly" in failure.message and "\n" not in failure.message
 
 
 @pytest.mark.slow
