@@ -185,7 +185,7 @@ def _is_whole(path: Path, modified: int) -> bool:
     try:
         with zipfile.ZipFile(path) as file:  # reads all of it
             count = int.from_bytes(path.read_bytes()[-12:-10], "little")  # of its entries, which zipfile does not check
-            if file.testzip() is None and "description.npy" in file.namelist() and len(file.namelist()) == count:
+            if file.testzip() is None and "description.npy" in file.namelist() and len({*file.namelist()}) == count:
                 return True
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         pass

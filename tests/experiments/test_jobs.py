@@ -44,7 +44,11 @@ def test_changed_labels_are_read_again_although_the_size_of_the_file_is_the_same
     assert (before["test_metrics"] != after["test_metrics"]).any()
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"x" * 200])
+def with_one_name_twice(content):
+    return b"test_queries".join(content.rsplit(b"test_metrics", 1))  # in the directory of the archive
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"x" * 200, with_one_name_twice])
 def test_a_damaged_result_is_named_and_its_job_runs_again(tiny, tmp_path, damage):
     job, other = (experiments.Job(tiny, "Fold1", name, {}) for name in ("ridge", "random"))
     assert experiments.run_jobs([job, other], tmp_path, workers=0) == []
