@@ -12,6 +12,7 @@ import os
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -457,8 +458,9 @@ class Estimator(ScikitLearn):
             self.__dict__.update(type(self).load(path).__dict__)
 
 
-# What damaged files raise.
-_DAMAGES = (KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError, zipfile.BadZipFile)
+# What damaged archives, and their contents, raise.
+_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError)
+_DAMAGES = (*_ARCHIVE, KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError)
 # The package of each class, which may need an extra.
 _PACKAGES = {"Ranker": "tfr_smooth", "Recommender": "tfr_smooth.recommendation", "TextRanker": "tfr_smooth.text"}
 

@@ -117,8 +117,10 @@ def check_sizes(config: Any, size: int) -> None:
 
 
 def check_members(archive: zipfile.ZipFile) -> None:
-    """Raises a `ValueError` if a member of an archive would take much more memory than the archive."""
+    """Raises a `ValueError` if a member of an archive is not read, or would take much more memory than the archive."""
     for member in archive.infolist():
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
+            raise ValueError(f"{member.filename} is encrypted, or compressed by another method")
         if member.file_size > _SMALL + _MOST_RATIO * member.compress_size:
             raise ValueError(f"{member.filename} has {member.compress_size} bytes that would become {member.file_size}")
 
