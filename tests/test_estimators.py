@@ -287,14 +287,16 @@ def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tm
         assert re.search(reason, str(error.value)) and "\n" not in str(error.value)
     whole = (tmp_path / "a.keras").read_bytes()
     damaged, entry = [whole[:1000]], whole.rindex(b"estimator.json") - 46
-    # In its entry: the version, encryption, other methods of compression; then a type of a block that does not exist.
+    # In its entry: the version, encryption, other methods of compression. The place of all entries, and a wrong block.
     places = [(entry + 6, 255), (entry + 8, 1), *((entry + 10, method) for method in (12, 14, 99))]
-    for place, byte in [*places, (whole.index(b"estimator.json") + len("estimator.json"), 7)]:
+    for place, byte in [*places, (len(whole) - 4, 128), (whole.index(b"estimator.json") + len("estimator.json"), 7)]:
         damaged.append(whole[:place] + bytes([byte]) + whole[place + 1 :])
     for content, load in itertools.product(damaged, (case.kind.load, tfr_smooth.load)):
         (tmp_path / "b.keras").write_bytes(content)
         with pytest.raises(ValueError, match="`path` must be a file of .*$"):
             load(tmp_path / "b.keras")
+    with pytest.raises(FileNotFoundError, match="missing.keras"):
+        case.kind.load(tmp_path / "missing.keras")
     with pytest.raises(ValueError, match="`path` must end in '.keras', got 'model'"):
         fitted.save("model")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -13,7 +14,7 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -348,7 +349,7 @@ class Estimator(ScikitLearn):
         Raises:
           ValueError: If the file is another one, or damaged.
         """
-        try:
+        with _refused_if_damaged(path, f"`{cls.__name__}.save`"):
             with zipfile.ZipFile(path) as file:
                 check_members(file)
                 content = json.loads(file.read(_CONTENT))
@@ -369,9 +370,6 @@ class Estimator(ScikitLearn):
             estimator._restore(model, content["state"], arrays)
             if content["changed"] is not None:
                 estimator.set_params(**_deserialized(content["changed"]))
-        except _DAMAGES as error:
-            got = f"{os.fspath(path)!r}: {' '.join(str(error).split())}"
-            raise ValueError(f"`path` must be a file of `{cls.__name__}.save`, got {got}") from error
         return estimator
 
     def push_to_hub(
@@ -459,10 +457,21 @@ class Estimator(ScikitLearn):
 
 
 # What damaged archives, and their contents, raise.
-_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError)
+_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, OSError)
 _DAMAGES = (*_ARCHIVE, KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError)
 # The package of each class, which may need an extra.
 _PACKAGES = {"Ranker": "tfr_smooth", "Recommender": "tfr_smooth.recommendation", "TextRanker": "tfr_smooth.text"}
+
+
+@contextlib.contextmanager
+def _refused_if_damaged(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGES as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of opening it, such as a missing file
+            raise
+        got = f"{os.fspath(path)!r}: {' '.join(str(error).split())}"
+        raise ValueError(f"`path` must be a file of {writer}, got {got}") from error
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -486,12 +495,9 @@ def load(path: str | os.PathLike[str]) -> Any:
       >>> type(tfr_smooth.load(path)).__name__
       'Ranker'
     """
-    try:
+    with _refused_if_damaged(path, f"`save` of {', '.join(_PACKAGES)}"):
         with zipfile.ZipFile(path) as file:
             check_members(file)
             name = json.loads(file.read(_CONTENT))["estimator"]
         package = _PACKAGES[name]
-    except _DAMAGES as error:
-        got = f"{os.fspath(path)!r}: {' '.join(str(error).split())}"
-        raise ValueError(f"`path` must be a file of `save` of {', '.join(_PACKAGES)}, got {got}") from error
     return getattr(importlib.import_module(package), name).load(path)
