@@ -265,6 +265,7 @@ def rewritten(path, change, name="estimator.json"):
     return other
 
 
+@pytest.mark.keras_2
 def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tmp_path):
     fitted.save(tmp_path / "a.keras")
     content = json.loads(zipfile.ZipFile(tmp_path / "a.keras").read("estimator.json"))
@@ -286,10 +287,10 @@ def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tm
         assert str(error.value).startswith(f"`path` must be a file of `{case.kind.__name__}.save`, got ")
         assert re.search(reason, str(error.value)) and "\n" not in str(error.value)
     whole = (tmp_path / "a.keras").read_bytes()
-    damaged, entry = [whole[:1000]], whole.rindex(b"estimator.json") - 46
-    # In its entry: the version, encryption, other methods of compression. The place of all entries, and a wrong block.
+    damaged, (entry, weights) = [whole[:1000]], [whole.rindex(name) - 46 for name in (b"estimator.json", b"model.w")]
+    # In an entry: the version, encryption, other methods of compression. The place of all, of one, and a wrong block.
     places = [(entry + 6, 255), (entry + 8, 1), *((entry + 10, method) for method in (12, 14, 99))]
-    for place, byte in [*places, (len(whole) - 4, 128), (whole.index(b"estimator.json") + len("estimator.json"), 7)]:
+    for place, byte in [*places, (len(whole) - 4, 128), (weights + 44, 9), (whole.index(b"estimator.json") + 14, 7)]:
         damaged.append(whole[:place] + bytes([byte]) + whole[place + 1 :])
     for content, load in itertools.product(damaged, (case.kind.load, tfr_smooth.load)):
         (tmp_path / "b.keras").write_bytes(content)

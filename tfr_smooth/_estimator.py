@@ -457,7 +457,7 @@ class Estimator(ScikitLearn):
 
 
 # What damaged archives, and their contents, raise.
-_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, OSError)
+_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, OSError, tf.errors.OutOfRangeError)
 _DAMAGES = (*_ARCHIVE, KeyError, TypeError, ValueError, EOFError, ImportError, MemoryError, RecursionError)
 # The package of each class, which may need an extra.
 _PACKAGES = {"Ranker": "tfr_smooth", "Recommender": "tfr_smooth.recommendation", "TextRanker": "tfr_smooth.text"}
