@@ -151,7 +151,7 @@ def test_columns_that_vary_within_lists_have_ranks(monkeypatch, most):
     layer, lists = learn_features(lists, list_context=True, kinds={"tags": "set"})
     assert layer.list_ranks == ("price", "new", "day") and layer.list_shares == ("color",)
     if most is not None:
-        monkeypatch.setattr("tfr_smooth.columns.features_of_lists._MOST_BYTES", most)
+        monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", most)
     places = np.arange(lists.documents)
     for inputs, _ in layer.batches(layer.transform(lists), 7):
         for features, mask in zip(inputs["features"].numpy(), inputs["mask"].numpy(), strict=True):

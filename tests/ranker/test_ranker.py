@@ -13,7 +13,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import data, evaluation, losses, training
 from tfr_smooth._estimator import check_validation
-from tfr_smooth.columns import column_arrays, features_of_lists
+from tfr_smooth.columns import column_arrays
 from tfr_smooth.data.reading.sources import read_training
 
 SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"}
@@ -93,7 +93,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
 
 @pytest.mark.slow
 def test_features_prepared_for_each_batch_train_like_those_in_memory(of_arrays, monkeypatch):
-    monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
+    monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", 0)
     features, labels, queries = numbers()
     fitted = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
     assert fitted.history_ == of_arrays.history_

@@ -8,7 +8,6 @@ import tensorflow as tf
 import tfr_smooth
 from tests.helpers import exports
 from tfr_smooth import columns, data
-from tfr_smooth.columns import features_of_lists
 from tfr_smooth.columns.tree_learning import learn_trees, weak_features
 
 QUICK = {"loss": "softmax", "members": 2, "hidden": [4], "epochs": 1, "verbose": False}
@@ -51,7 +50,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     lists = data.from_arrays(x.astype(np.float32), labels, np.repeat(np.arange(400), 10))
     layer = columns.TableFeatures([columns.Number(name=str(place)) for place in range(1, 6)], stacked=True)
     if not prepared:
-        monkeypatch.setattr(features_of_lists, "_MOST_BYTES", 0)
+        monkeypatch.setattr("tfr_smooth.columns.features._MOST_BYTES", 0)
         layer = layer.replace(list_ranks=["1"])
     given = {"early_stopping_round": 0, "num_iterations": 30, "min_data_in_leaf": 2}
     monkeypatch.setattr("tfr_smooth.columns.tree_learning.slope", lambda *_: 1.0)  # labels of chance have no slope

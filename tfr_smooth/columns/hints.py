@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth.columns.date import date_format_of
+from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.kinds import Column, listed
 from tfr_smooth.columns.list_context import ordered_columns, ordered_values, raw_rows, sampled
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.checks import warn
-
-if TYPE_CHECKING:
-    from tfr_smooth.columns.features import TableFeatures
 
 _SAMPLED = 2**12  # rows
 # Not tuned: the hints and warnings of the tests have them, and clean tables have none.

@@ -9,7 +9,7 @@ from typing import Any
 from tfr_smooth import _arguments, _serialization, data
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.kinds import check_names
-from tfr_smooth.columns.rows import table_of_rows
+from tfr_smooth.columns.learning import table_of_rows
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.sources import as_table, check_constant, check_index, clicked, read_documents
 from tfr_smooth.data.roles import DENSE
