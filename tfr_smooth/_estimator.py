@@ -16,10 +16,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import tensorflow as tf
+from typing_extensions import Self
 
 from tfr_smooth import _arguments, _files, _hub, losses
 from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
@@ -27,9 +28,6 @@ from tfr_smooth._serialization import check_members, check_sizes
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _CONTENT, _ARRAYS, _WEIGHTS = "estimator.json", "estimator.npz", "model.weights.h5"
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values

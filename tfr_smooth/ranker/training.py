@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,9 +22,11 @@ from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data import Lists
 from tfr_smooth.data.labels import have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
-from tfr_smooth.ranker.fitted import FittedRanker
 from tfr_smooth.ranker.plan import Trained, TrainingPlan
 from tfr_smooth.ranker.schema import Schema
+
+if TYPE_CHECKING:
+    from tfr_smooth.ranker.ranker import Ranker
 
 # Of the queries, the fraction that is held out to choose the number of epochs, and the most and the least of them. Not
 # tuned: so many queries have a small standard error, and the second training has the others, too.
@@ -58,7 +60,7 @@ class RankerTraining:
 
     params: Mapping[str, Any]
     plan: TrainingPlan
-    init_model: FittedRanker | None
+    init_model: Ranker | None
     checkpoint_dir: str | os.PathLike[str] | None
     options: Mapping[str, Any]
 
