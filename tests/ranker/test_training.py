@@ -8,7 +8,7 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, data, losses, metrics
 from tfr_smooth.ranker import training
-from tfr_smooth.training import selected_epoch
+from tfr_smooth.training import validation
 from tfr_smooth.training.validation import Evaluation
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [8], "verbose": False}
@@ -41,14 +41,14 @@ def test_a_mean_is_clearly_better_by_more_than_two_standard_errors():
         last = np.array([0.3, 0.5, 0.2])[: len(better)]
         for weight in (1.0, 0.25):
             weights = np.full(len(last), weight)
-            assert selected_epoch.is_clearly_better(last + better, last, weights) is expected
+            assert validation.is_clearly_better(last + better, last, weights) is expected
             more = [np.append(values, 0.5) for values in (last + better, last, weights)]
             more[2] = np.append(weights, 0.0)  # no part of the mean
-            assert selected_epoch.is_clearly_better(*more) is expected
+            assert validation.is_clearly_better(*more) is expected
     # The mean is weighted.
     better, last = np.array([0.5, -0.5, -0.5, 0.4]), np.zeros(4)
-    assert not selected_epoch.is_clearly_better(better, last, np.ones(4))
-    assert selected_epoch.is_clearly_better(better, last, [1.0, 1e-9, 1e-9, 1.0])
+    assert not validation.is_clearly_better(better, last, np.ones(4))
+    assert validation.is_clearly_better(better, last, [1.0, 1e-9, 1e-9, 1.0])
 
 
 @pytest.mark.parametrize(("queries", "held"), [(100, None), (1000, 200), (10_000, 500)])
@@ -97,7 +97,7 @@ def test_one_training_is_enough_with_a_number_or_validation_queries(untrained, m
     assert untrained == [20, 20, 20]
 
 
-class Given(selected_epoch.SelectedEpoch):
+class Given(validation.SelectedEpoch):
     """Selects by values that are given by epoch and query."""
 
     given = np.zeros([3, 4])

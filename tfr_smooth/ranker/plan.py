@@ -16,10 +16,9 @@ from tfr_smooth._estimator import digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.selected_epoch import SelectedEpoch
 from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.trainer import train
-from tfr_smooth.training.validation import ExactValidation
+from tfr_smooth.training.validation import ExactValidation, SelectedEpoch
 
 OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # Validation queries of two tables with ids prefer lower rates for embeddings.

@@ -6,9 +6,8 @@ from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss
-from tfr_smooth.training.stop_on_nan import StopOnNaN
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy, is_chief, wait_for_workers
-from tfr_smooth.training.trainer import train
+from tfr_smooth.training.trainer import StopOnNaN, train
 from tfr_smooth.training.validation import ExactValidation, Validation
 
 __all__ = [
