@@ -1,11 +1,11 @@
 """Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._padded import list_weights
-from tfr_smooth.losses.cross_entropy_ndcg import XENDCGLoss as XENDCGLoss
 from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss
 from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
 from tfr_smooth.losses.gumbel import GumbelLoss
+from tfr_smooth.losses.gumbel import XENDCGLoss as XENDCGLoss
 from tfr_smooth.losses.gumbel import YetiLogisticLoss as YetiLogisticLoss
 from tfr_smooth.losses.lambda_loss import LambdaLoss as LambdaLoss
 from tfr_smooth.losses.lambda_weights import (

@@ -15,8 +15,7 @@ from tfr_smooth.metrics.exact import PrecisionIAMetric as PrecisionIAMetric
 from tfr_smooth.metrics.exact import PrecisionMetric as PrecisionMetric
 from tfr_smooth.metrics.exact import RecallMetric as RecallMetric
 from tfr_smooth.metrics.exact import SpearmanMetric as SpearmanMetric
-from tfr_smooth.metrics.measure_metric import MeasureMetric
-from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
+from tfr_smooth.metrics.measure_metric import MeasureMetric, MultiObjectiveMetric
 from tfr_smooth.metrics.table import NAMES, RankingMetricKey, get, hyperparameters, of_trec_eval
 
 __all__ = [

@@ -1,12 +1,10 @@
 """Scorers from the learning-to-rank papers and of table columns, and layers of lists, such as TF-Ranking's."""
 
 from tfr_smooth.models.calibration import CalibratedScorer, IsotonicCalibration, PlattCalibration
-from tfr_smooth.models.embeddings import Embeddings
-from tfr_smooth.models.encoded_scorer import PADDING_SCORE
+from tfr_smooth.models.encoded_scorer import PADDING_SCORE, Embeddings, NetworkScorer
 from tfr_smooth.models.feed_forward import ARCHITECTURES, FeedForwardScorer
 from tfr_smooth.models.list_attention import DocumentInteractionAttention, ListAttention
 from tfr_smooth.models.list_layers import ConcatFeatures, FlattenList, GAMLayer, RestoreList, create_tower
-from tfr_smooth.models.network_scorer import NetworkScorer
 from tfr_smooth.models.normalization import Quantiles, QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
 from tfr_smooth.models.position_bias import PositionBias
 from tfr_smooth.models.scorer import Scorer

@@ -6,7 +6,6 @@ Requires `tensorflow_ranking`. `from tfr_smooth.tf_ranking import tfr` imports T
 
 # First: the modules below import TF-Ranking.
 from tfr_smooth.tf_ranking.compatibility import tfr
-from tfr_smooth.tf_ranking.names import get, get_metric
-from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, PipelineHparams, SimplePipeline
+from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, PipelineHparams, SimplePipeline, get, get_metric
 
 __all__ = ["MultiTaskPipeline", "PipelineHparams", "SimplePipeline", "get", "get_metric", "tfr"]
