@@ -6,7 +6,7 @@ from tfr_smooth.recommendation.catalog_order import TopItems, top_items
 from tfr_smooth.recommendation.catalog_sequences import CatalogSequences
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
-from tfr_smooth.recommendation.holding_out import hold_out
+from tfr_smooth.recommendation.fit_data import hold_out
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.readers import from_dataframe, read_interactions
 from tfr_smooth.recommendation.recommender import Recommender

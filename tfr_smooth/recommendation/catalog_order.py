@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.ids import once_per_array, places_of
+from tfr_smooth.data.reading.ids import once_per_array, places_of
 from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.reading.ids import named_pair
 from tfr_smooth.evaluation.trec import ByMeasure, Estimate, checked_measures, estimate, parted
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
-from tfr_smooth.recommendation.ids import named_pair
 from tfr_smooth.recommendation.interactions import Interactions, counted
 
 DEFAULT_MEASURES = ("recall_20", "ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_100", "success_20", "map")

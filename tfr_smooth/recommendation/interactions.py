@@ -12,7 +12,7 @@ from scipy import sparse as sparse
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.reading import checks
-from tfr_smooth.recommendation.ids import checked_ids, ids_from_array, ids_to_array, indices_of
+from tfr_smooth.data.reading.ids import checked_ids, ids_from_array, ids_to_array, indices_of
 
 # What repeated pairs have of the values of their events.
 _MERGES = {"times": np.maximum, "weights": np.add}

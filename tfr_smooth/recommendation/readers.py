@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 from tfr_smooth.data.column_values import NUMBERS, TEXTS, value_type
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.ids import as_integer, plain_array, read_ids
+from tfr_smooth.data.reading.ids import as_integer, checked_ids, named_pair, plain_array, read_ids
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.data.reading.value_types import parsed_dates
-from tfr_smooth.recommendation.ids import checked_ids, named_pair
 from tfr_smooth.recommendation.interactions import counted, from_events, wrong_numbers
 
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}

@@ -15,11 +15,10 @@ from typing_extensions import Self
 from tfr_smooth import _arguments, _serialization, losses
 from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
-from tfr_smooth.data.reading.ids import id_lists, listed
+from tfr_smooth.data.reading.ids import id_lists, listed, places_of
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
 from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
-from tfr_smooth.recommendation.ids import places_of
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import RecommenderTraining, training_of
 

@@ -12,9 +12,9 @@ from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_colum
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import checked_table
 from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.ids import checked_ids, ids_after, indices_of
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer
-from tfr_smooth.recommendation.ids import checked_ids, ids_after, indices_of
 
 # The size of the vectors of codes; and of the training of an encoder, the least epochs and steps, the rows of a batch
 # and the learning rate of Adam. Not tuned: `benchmarks/new_items.py` measures them.
