@@ -9,7 +9,6 @@ import tfr_smooth
 from tfr_smooth import _keras, data, losses, metrics
 from tfr_smooth.ranker import training
 from tfr_smooth.training import validation
-from tfr_smooth.training.validation import Evaluation
 
 QUICK = {"loss": "softmax", "members": 1, "hidden": [8], "verbose": False}
 ROLES = {"label": "label", "query": "query"}
@@ -105,7 +104,7 @@ class Given(validation.SelectedEpoch):
     def _exact(self, model):
         values = super()._exact(model)
         self.of_last = [[1.0] * 4, self.given[len(self.history.get("loss", ()))].tolist()]
-        return {**values, self._metric.name: float(np.mean(self.of_last[1]))}
+        return {**values, self._of_lists.name: float(np.mean(self.of_last[1]))}
 
 
 @pytest.mark.parametrize(("by_epoch", "selected"), [([0.5, 0.6, 0.3], 2), ([0.4, 0.4, 0.3], 3)])
@@ -139,16 +138,18 @@ def test_the_metric_by_list_is_that_of_trec_eval(untrained, several):
     lists = ranker.features_.transform(ranker._lists(frame, needs=["label", "query"]))
     metric = metrics.NDCGMetric(gain="linear")
     metric = metrics.MultiObjectiveMetric(metric, weights=[1.0, 0.5]) if several else metric
-    evaluation = Evaluation(ranker._scorer, [metric])
     batches = ranker.features_.batches(lists, 30)
-    alone, none = evaluation.run(batches, False)
-    means, (weights, values) = evaluation.run(batches, False, metric)
+    of_lists = validation.SelectedEpoch(batches, [metric], monitor=metric.name)
+    alone = validation.ExactValidation(batches, [metric])
+    for each in (of_lists, alone):
+        each.set_model(ranker._scorer)
+    means, (weights, values) = of_lists.evaluate(), of_lists.of_last
     by_query = ranker.evaluate(frame, measures=["ndcg"], by_query=True)
     order = [str(query) for query in range(64)]
     expected = [pd.Series(by_query[name])[order] for name in by_query]
     np.testing.assert_allclose(values, np.average(expected, axis=0, weights=[1.0, 0.5] if several else None), atol=1e-6)
     assert means["ndcg"] == pytest.approx(np.average(values, weights=weights), abs=1e-6)
-    assert means == alone and none.shape == (2, 0)
+    assert means == alone.evaluate() and alone.of_last == [[], []]
 
 
 class Interrupt(tf.keras.callbacks.Callback):

@@ -171,62 +171,6 @@ def selecting(
     return Validation(lambda model: {measure: value(model, measure)}, monitor=measure, **options)
 
 
-class Evaluation:
-    """Exact metrics of a model. The step is traced once for the same metrics of batches of the same type.
-
-    Args:
-      model: The model.
-      metrics: The metrics.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> import tfr_smooth
-      >>> from tfr_smooth.training.validation import Evaluation
-      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
-      >>> evaluation = Evaluation(tfr_smooth.models.FeedForwardScorer(hidden=[4]), [tfr_smooth.metrics.NDCGMetric()])
-      >>> list(evaluation.run(dataset, shared=False)[0])
-      ['ndcg']
-    """
-
-    def __init__(self, model: tf.keras.Model, metrics: Sequence[tf.keras.metrics.Metric]) -> None:
-        self.model = model
-        self.metrics = list(metrics)
-        self._traced: tuple[Any, Any] = (None, None)
-
-    def run(self, batches: Any, shared: bool, by_list: Any = None) -> tuple[dict[str, float], Any]:
-        """Returns the metrics by name, and the weights and values of lists, [2, lists].
-
-        Args:
-          batches: Batches as for `ExactValidation`.
-          shared: Whether replicas share the lists of a batch.
-          by_list: The metric that has these values, or None for no lists.
-        """
-        traced_for = (batches.element_spec, by_list)
-        if self._traced[0] != traced_for:
-            self._traced = (traced_for, self._step(batches.element_spec, shared, by_list))
-        for metric in self.metrics:
-            metric.reset_state()
-        parts = [self._traced[1](*batch) for batch in batches]
-        return {metric.name: float(metric.result()) for metric in self.metrics}, np.concatenate(parts, axis=1)
-
-    def _step(self, element_spec: Any, shared: bool, by_list: Any) -> Any:
-        model, strategy = self.model, self.model.distribute_strategy
-
-        def step(inputs: Any, *targets: tf.Tensor) -> tf.Tensor:
-            if shared:
-                scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
-                targets = tuple(strategy.gather(target, axis=0) for target in targets)
-                scores = strategy.gather(scores, axis=0)
-            else:
-                scores = model(inputs, training=False)
-            labels, *weights = targets
-            for metric in self.metrics:
-                metric.update_state(labels, scores, *weights)
-            return tf.zeros([2, 0]) if by_list is None else tf.stack(by_list.by_list(labels, scores, *weights))
-
-        return _compiled.traced(step, input_signature=element_spec)
-
-
 class ExactValidation(Validation):
     """Evaluates exact metrics on a validation set after each epoch, saves the best model, and optionally stops early.
 
@@ -263,6 +207,9 @@ class ExactValidation(Validation):
       (['loss', 'val_ndcg'], 2)
     """
 
+    _of_lists: Any = None  # the metric whose values of lists are kept, or None
+    of_last: list[list[float]] = []
+
     def __init__(
         self,
         dataset: tf.data.Dataset,
@@ -282,7 +229,7 @@ class ExactValidation(Validation):
         super().__init__(self._exact, monitor=best_by, mode=mode, path=path, patience=patience)
         self._dataset = dataset
         self._metrics = list(metrics)
-        self.evaluation: Evaluation | None = None
+        self._traced_for: tf.keras.Model | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
         """Called by Keras before training."""
@@ -294,12 +241,31 @@ class ExactValidation(Validation):
         self._batches = self._dataset
         if self._shared:
             self._batches = strategy.experimental_distribute_dataset(share_by_data(self._dataset))
-        if self.evaluation is None or self.evaluation.model is not model:
-            self.evaluation = Evaluation(model, self._metrics)
+        if self._traced_for is not model:  # one trace for all trainings of a model
+            self._traced_for = model
+            self._traced = _compiled.traced(self._step, input_signature=self._batches.element_spec)
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:
-        assert self.evaluation is not None
-        return self.evaluation.run(self._batches, self._shared)[0]
+        for metric in self._metrics:
+            metric.reset_state()
+        self.of_last = np.concatenate([self._traced(*batch) for batch in self._batches], axis=1).tolist()
+        return {metric.name: float(metric.result()) for metric in self._metrics}
+
+    def _step(self, inputs: Any, *targets: tf.Tensor) -> tf.Tensor:
+        """Adds a batch to the metrics, and returns the weights and the values of its lists, [2, lists]."""
+        model, strategy = self.model, self.model.distribute_strategy
+        if self._shared:
+            scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
+            targets = tuple(strategy.gather(target, axis=0) for target in targets)
+            scores = strategy.gather(scores, axis=0)
+        else:
+            scores = model(inputs, training=False)
+        labels, *weights = targets
+        for metric in self._metrics:
+            metric.update_state(labels, scores, *weights)
+        if self._of_lists is None:
+            return tf.zeros([2, 0])
+        return tf.stack(self._of_lists.by_list(labels, scores, *weights))
 
 
 class SelectedEpoch(ExactValidation):
@@ -326,15 +292,8 @@ class SelectedEpoch(ExactValidation):
         self, dataset: tf.data.Dataset, metrics: Sequence[tf.keras.metrics.Metric], *, monitor: str, **options: Any
     ) -> None:
         super().__init__(dataset, metrics, monitor=monitor, **options)
-        self._metric = next(metric for metric in metrics if metric.name == monitor)
+        self._of_lists = next(metric for metric in metrics if metric.name == monitor)
         self.of_best: list[list[float]] = []
-        self.of_last: list[list[float]] = []
-
-    def _exact(self, model: tf.keras.Model) -> dict[str, float]:
-        assert self.evaluation is not None
-        values, of_lists = self.evaluation.run(self._batches, self._shared, self._metric)
-        self.of_last = of_lists.tolist()
-        return values
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: evaluates the model, saves it if it is the best, and stops early."""
@@ -355,7 +314,7 @@ class SelectedEpoch(ExactValidation):
 
     def __str__(self) -> str:
         """Returns the selected epoch, and why."""
-        values, name = self.history[self._monitor], self._metric.name
+        values, name = self.history[self._monitor], self._of_lists.name
         if self.best_epoch in (None, len(values)):
             return f"Epoch {len(values)} is used: {name} {values[-1]:.4f}, and no earlier one is clearly better"
         last = f"{values[-1]:.4f} after epoch {len(values)}"
