@@ -119,8 +119,6 @@ def test_a_network_without_use_has_no_say():
 
 
 def test_without_held_out_items_the_settings_are_those_of_the_model_before():
-    options = recommendation.Recommender(history_items="sequence").get_params()
-    training, before = stages.SequencesTraining(options, []), types.SimpleNamespace(settings=SETTINGS)
-    start = types.SimpleNamespace(baselines=before), None, None
-    assert training.baseline_settings(None, None, None, None) == baseline_scores.DEFAULTS
-    assert training.baseline_settings(None, None, None, start) == SETTINGS
+    start = types.SimpleNamespace(baselines=types.SimpleNamespace(settings=SETTINGS)), None, None
+    assert stages.settings_before(None) == baseline_scores.DEFAULTS
+    assert stages.settings_before(start) == SETTINGS

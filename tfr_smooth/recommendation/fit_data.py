@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -160,8 +161,9 @@ class FitData:
         if self.validation is not None and not self.validation.num_interactions:
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
 
+    @functools.cached_property
     def digest(self) -> str:
-        """Returns what identifies the data, for checkpoints."""
+        """What identifies the data, for checkpoints."""
         content = [
             each for part in (self.train, self.validation) if part is not None for each in part.arrays().values()
         ]

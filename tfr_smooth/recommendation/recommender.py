@@ -195,12 +195,10 @@ class Recommender(Estimator):
         data.hold_out()
         self._check_patience(data.validation)
         encoders = plan.encoders(data.tables)
-        options: dict[str, Any] = {"start": data.start, "users": data.users, "callbacks": callbacks}
-        options["data"] = data.digest()
-        options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
-        first = trained = plan.run(data.train, data.validation, **options)
+        options: dict[str, Any] = {"strategy": strategy, "checkpoint_dir": checkpoint_dir, "callbacks": callbacks}
+        first = trained = plan.run(data, **options)
         if data.validation is not None and self._params["refit"]:
-            data.learned, trained = data.whole, plan.run(data.whole, None, epochs=first.epochs, **options)
+            data.learned, trained = data.whole, plan.run(data, epochs=first.epochs, **options)
         model = plan.completed(trained.model, first.model, data, "items" in encoders)
         model.set_new(data.learned, **{what: encoder.learned for what, encoder in encoders.items()})
         self.model_, self.interactions_ = model, data.whole

@@ -112,44 +112,38 @@ class RecommenderTraining:
 
     def run(
         self,
-        train: Interactions,
-        validation: Interactions | None,
+        data: FitData,
         *,
-        start: Start,
-        users: np.ndarray | None,
         epochs: Sequence[int] | None = None,
-        strategy: tf.distribute.Strategy,
+        strategy: tf.distribute.Strategy | None,
         checkpoint_dir: str | os.PathLike[str] | None,
-        data: str,
         callbacks: Sequence[tf.keras.callbacks.Callback],
     ) -> Trained:
         """Trains a model; the other arguments are those of `Recommender.fit`.
 
         Args:
-          train: The interactions to train on.
-          validation: Those that choose the epochs. None uses the last epoch.
-          start: The model to continue from, and the places of its users and of its items. None for new factors.
-          users: The users to learn from, bool [users]. None: all.
-          epochs: The numbers of epochs of the stages. None: those of the arguments.
+          data: The data.
+          epochs: The numbers of epochs of the stages, to train again on all interactions. None: those of the arguments,
+            of which held-out items may choose earlier ones.
           strategy: The strategy.
           checkpoint_dir: The directory.
-          data: A digest of the data, which a resumed training must have in common.
           callbacks: Further Keras callbacks.
 
         Returns:
           The trained model.
         """
-        p, optimized = self._params, getattr(self.loss, "measure", None)
+        p, start, optimized = self._params, data.start, getattr(self.loss, "measure", None)
+        train, validation = (data.train, data.validation) if epochs is None else (data.whole, None)
         if train.weights is not None and isinstance(optimized, measures.BinaryMeasure) and train.weights.min() < 1.0:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
-        with strategy.scope():
+        with (strategy or tf.distribute.get_strategy()).scope():
             model = self._model(train, start, validation is not None)
             if start is not None:
                 model.continue_from(*start)
                 model.start_new(train, start[1])
-        learned = train if users is None else train.keeping(users[train.pairs()["users"]])
-        settings = settings_of(p, data=data)
+        learned = train if data.users is None else train.keeping(data.users[train.pairs()["users"]])
+        settings = settings_of(p, data=data.digest)
         history: dict[str, list[float]] = {}
         planned, best_epochs, best_epoch = iter(epochs or ()), [], None
         for prefix, loss in (("softmax_", losses.SoftmaxLoss()), ("", self.loss)):
@@ -308,29 +302,16 @@ class SequencesTraining(RecommenderTraining):
     def completed(self, trained: CatalogModel, first: CatalogModel, data: FitData, has_vectors: bool) -> CatalogModel:
         """Returns the model with the baselines that held-out items have chosen, and the sequences of all users."""
         if self._params["baselines"]:
-            settings = self.baseline_settings(first, data.train, data.validation, data.start)
+            settings = settings_before(data.start)
+            if data.validation is not None:
+                first.set_sequences(data.train)
+                options = {"length": self._params["history_length"], "seed": self._params["seed"]}
+                held_out = first.catalog_scores, data.train, data.validation
+                settings = baseline_scores.learned(settings, *held_out, **options)
             assert isinstance(trained, CatalogSequences)
             trained = trained.renewed(self._baselines(data.learned, settings, has_vectors))
         trained.set_sequences(data.whole)
         return trained
-
-    def baseline_settings(
-        self, model: CatalogModel, train: Interactions, validation: Interactions | None, start: Start
-    ) -> dict[str, Any]:
-        """Returns the settings and weights of the baselines that are added to the scores.
-
-        Args:
-          model: The model, trained on `train`.
-          train: The interactions.
-          validation: The held-out items that decide. None: the settings do not change.
-          start: As for `run`.
-        """
-        settings = _settings_before(start)
-        if validation is None:
-            return settings
-        model.set_sequences(train)
-        options = {"length": self._params["history_length"], "seed": self._params["seed"]}
-        return baseline_scores.learned(settings, model.catalog_scores, train, validation, **options)
 
     def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
@@ -343,7 +324,7 @@ class SequencesTraining(RecommenderTraining):
         sizes = {"size": p["dim"], "num_features": p["history_length"]}
         options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
         if p["baselines"] and is_validated:  # They are no part of the training.
-            options["baselines"] = self._baselines(train, _settings_before(start))
+            options["baselines"] = self._baselines(train, settings_before(start))
         model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
@@ -371,7 +352,7 @@ def _sample(validation: Interactions, seed: int) -> Interactions:
     return validation.keeping(np.isin(validation.pairs()["users"], users))
 
 
-def _settings_before(start: Start) -> dict[str, Any]:
+def settings_before(start: Start) -> dict[str, Any]:
     """Returns the settings of the baselines of a model to continue from, or the default ones."""
     before = None if start is None else start[0].baselines
     return baseline_scores.DEFAULTS if before is None else before.settings
