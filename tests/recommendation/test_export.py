@@ -10,8 +10,8 @@ from usearch import index
 from tests import helpers
 from tests.recommendation.groups import likes, likes_in_time
 from tfr_smooth import models, recommendation
+from tfr_smooth.data.reading import ids as ids_of
 from tfr_smooth.recommendation import factors
-from tfr_smooth.recommendation import ids as ids_of
 
 
 def requests_of(users, items, nobody, new):
