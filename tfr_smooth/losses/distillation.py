@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _padded, rankings
 from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import weighted_log_sums
-from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss, TemperedLoss
 from tfr_smooth.rankings import exact
 
 
@@ -65,7 +65,7 @@ class ADRMSELoss(RankingLoss):
 
 
 @LOSSES.register("coupled_rankdistil")
-class CoupledRankDistilLoss(RankingLoss):
+class CoupledRankDistilLoss(TemperedLoss):
     r"""Distillation: the negative log likelihood of the first K documents of rankings sampled from the teacher.
 
     $$\frac{1}{S} \sum_{a=1}^S \sum_{i=1}^{\min(K, N)}
@@ -99,8 +99,6 @@ class CoupledRankDistilLoss(RankingLoss):
       1.7918
     """
 
-    shift_invariant = True
-
     def __init__(
         self,
         *,
@@ -110,10 +108,9 @@ class CoupledRankDistilLoss(RankingLoss):
         seed: int | None = None,
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.topk = _arguments.integer_or_none("topk", topk, least=1)
-        self.temperature = _arguments.scale("temperature", temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

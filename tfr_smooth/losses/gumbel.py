@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _padded, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss, TemperedLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 from tfr_smooth.losses.softmax import cross_entropy
 
@@ -182,7 +182,7 @@ class YetiLogisticLoss(GumbelLoss):
 
 
 @LOSSES.register("xe_ndcg")
-class XENDCGLoss(RankingLoss):
+class XENDCGLoss(TemperedLoss):
     r"""XE-NDCG: cross entropy of softmax and random gains, a convex bound of NDCG.
 
     $$-\sum_j \frac{2^{y_j} - \gamma_j}{\sum_l (2^{y_l} - \gamma_l)} \log \mathrm{softmax}(s / \tau)_j$$
@@ -209,12 +209,10 @@ class XENDCGLoss(RankingLoss):
       0.6931
     """
 
-    shift_invariant = True
     highest_label = HIGHEST_GRADE
 
     def __init__(self, *, temperature: float = 1.0, seed: int | None = None, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-        self.temperature = _arguments.scale("temperature", temperature)
+        super().__init__(temperature=temperature, **options)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -6,11 +6,11 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _padded
-from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, TemperedLoss
 
 
 @LOSSES.register("list_ap")
-class ListAPLoss(RankingLoss):
+class ListAPLoss(TemperedLoss):
     r"""1 - average precision of a histogram of the scores.
 
     $$1 - \sum_{m=1}^M \frac{\sum_{m' \le m} h^+_{m'}}{\sum_{m' \le m} h_{m'}} \frac{h^+_m}{R}, \qquad
@@ -45,12 +45,9 @@ class ListAPLoss(RankingLoss):
       [0.181]
     """
 
-    shift_invariant = True
-
     def __init__(self, *, num_bins: int = 20, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.num_bins = _arguments.integer("num_bins", num_bins, least=2)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""

@@ -7,14 +7,14 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
-from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, TemperedLoss
 
 # Far below every log weight, but finite.
 LOG_OF_NOTHING = -1e300
 
 
 @LOSSES.register("list_mle")
-class ListMLELoss(RankingLoss):
+class ListMLELoss(TemperedLoss):
     r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)} / \tau} - s_{\pi(i)} / \tau\right)$.
 
     $\pi$ is the order by descending label. $\alpha_i = 1$ (Xia et al., "Listwise Approach to Learning to Rank: Theory
@@ -47,8 +47,6 @@ class ListMLELoss(RankingLoss):
       [1.7918]
     """
 
-    shift_invariant = True
-
     def __init__(
         self,
         *,
@@ -57,10 +55,9 @@ class ListMLELoss(RankingLoss):
         temperature: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.position_aware = _arguments.boolean("position_aware", position_aware)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, ListMLELambdaWeight, optional=True)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""

@@ -11,28 +11,26 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
-from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss, TemperedLoss
 
 # The pairs of documents of which a program holds a few arrays, 128 MB each in float32. Not tuned: YetiLogistic with
 # 5,000 documents takes 2.5 GB instead of 13.
 _MOST_PAIRS = 2**25
 
 
-class PairwiseLoss(RankingLoss):
+class PairwiseLoss(TemperedLoss):
     """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded.
 
     The weight of a document multiplies its pairs with documents of lower labels.
     """
 
-    shift_invariant = True
     degree = 1  # of the growth of the loss of a pair with the difference of its scores
 
     def __init__(
         self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, LambdaWeight, optional=True)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     @abc.abstractmethod
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:

@@ -7,6 +7,7 @@ import re
 from typing import Any, TypedDict
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _keras, _padded, _serialization
 
@@ -254,6 +255,21 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return _serialization.arguments_of(self, options=LossOptions)
+
+
+class TemperedLoss(RankingLoss):
+    """Base class of losses that divide scores by a temperature, and do not change if all scores of a list are shifted.
+
+    Args:
+      temperature: What the scores are divided by, in [1e-10, 1e10].
+      **options: `dtype`, `ragged`, `name` and `reduction`.
+    """
+
+    shift_invariant = True
+
+    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.temperature = _arguments.scale("temperature", temperature)
 
 
 # The losses that have a class, by name. `table` adds the other combinations of a ranking and a measure.

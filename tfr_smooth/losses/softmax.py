@@ -11,12 +11,12 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, TemperedLoss
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
 @LOSSES.register("softmax")
-class SoftmaxLoss(RankingLoss):
+class SoftmaxLoss(TemperedLoss):
     r"""Softmax cross entropy: $-\sum_j y_j \log \mathrm{softmax}(s / \tau)_j$.
 
     (TF-Ranking's `SoftmaxLoss`; Bruch et al., "An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
@@ -43,14 +43,11 @@ class SoftmaxLoss(RankingLoss):
       [1.3863]
     """
 
-    shift_invariant = True
-
     def __init__(
         self, *, lambda_weight: DCGLambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGLambdaWeight, optional=True)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists, with each label times its weight."""
@@ -117,7 +114,7 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
 
 
 @LOSSES.register("poly1_softmax")
-class Poly1SoftmaxLoss(RankingLoss):
+class Poly1SoftmaxLoss(TemperedLoss):
     r"""Softmax cross entropy with another weight of its first polynomial: $L + \epsilon (1 - \sum_j q_j p_j)$.
 
     $L = -\sum_j y_j \log p_j$ is the `SoftmaxLoss` with $p = \mathrm{softmax}(s / \tau)$, and $q_j = y_j / \sum_l y_l$.
@@ -143,12 +140,9 @@ class Poly1SoftmaxLoss(RankingLoss):
       1.6931
     """
 
-    shift_invariant = True
-
     def __init__(self, *, epsilon: float = 1.0, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.epsilon = _arguments.scale("epsilon", epsilon)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -159,7 +153,7 @@ class Poly1SoftmaxLoss(RankingLoss):
 
 
 @LOSSES.register("list_net")
-class ListNetLoss(RankingLoss):
+class ListNetLoss(TemperedLoss):
     r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
 
     (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
@@ -183,12 +177,6 @@ class ListNetLoss(RankingLoss):
       [0.5822]
     """
 
-    shift_invariant = True
-
-    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-        self.temperature = _arguments.scale("temperature", temperature)
-
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         targets = tf.nn.softmax(_padded.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
@@ -196,7 +184,7 @@ class ListNetLoss(RankingLoss):
 
 
 @LOSSES.register("unique_softmax")
-class UniqueSoftmaxLoss(RankingLoss):
+class UniqueSoftmaxLoss(TemperedLoss):
     r"""Softmax cross entropy of each document among itself and the documents with lower labels.
 
     $$-\sum_j (2^{y_j} - 1) \log \frac{e^{s_j / \tau}}{e^{s_j / \tau} + \sum_{l: y_l < y_j} e^{s_l / \tau}}$$
@@ -223,13 +211,7 @@ class UniqueSoftmaxLoss(RankingLoss):
       [4.3076]
     """
 
-    shift_invariant = True
-
     highest_label = HIGHEST_GRADE
-
-    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -245,7 +227,7 @@ class UniqueSoftmaxLoss(RankingLoss):
 
 
 @LOSSES.register("softmax_at_k")
-class SoftmaxAtKLoss(RankingLoss):
+class SoftmaxAtKLoss(TemperedLoss):
     r"""SL@K: a softmax loss for NDCG@K, in which relevant documents near or above rank K count most.
 
     $$-\sum_j y_j \, \sigma\!\left(\frac{s_j - \beta}{\tau_w}\right) \log \mathrm{softmax}(s / \tau)_j$$
@@ -278,8 +260,6 @@ class SoftmaxAtKLoss(RankingLoss):
       0.3466
     """
 
-    shift_invariant = True
-
     def __init__(
         self,
         *,
@@ -288,10 +268,9 @@ class SoftmaxAtKLoss(RankingLoss):
         temperature: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.topn = _arguments.integer("topn", topn, least=1)
         self.weight_temperature = _arguments.scale("weight_temperature", weight_temperature)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -304,7 +283,7 @@ class SoftmaxAtKLoss(RankingLoss):
 
 
 @LOSSES.register("psl")
-class PSLLoss(RankingLoss):
+class PSLLoss(TemperedLoss):
     r"""PSL, the pairwise softmax loss: a function that grows more slowly takes the place of the exponential one.
 
     $$\sum_i y_i \log \sum_j \sigma\!\left(\frac{s_j - s_i}{r}\right)^{r / \tau}$$
@@ -336,8 +315,6 @@ class PSLLoss(RankingLoss):
       1.1787
     """
 
-    shift_invariant = True
-
     def __init__(
         self,
         *,
@@ -346,10 +323,9 @@ class PSLLoss(RankingLoss):
         temperature: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.activation = _arguments.choice("activation", activation, _LOG_ACTIVATIONS)
         self.score_range = _arguments.scale("score_range", score_range)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -373,7 +349,7 @@ _LOG_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 
 @LOSSES.register("bsl")
-class BSLLoss(RankingLoss):
+class BSLLoss(TemperedLoss):
     r"""BSL, the bilateral softmax loss: a smooth maximum of the other scores minus that of the relevant ones.
 
     $$-\tau_1 \log \frac{\sum_i y_i e^{s_i / \tau_1}}{\sum_i y_i}
@@ -404,14 +380,11 @@ class BSLLoss(RankingLoss):
       -0.4338
     """
 
-    shift_invariant = True
-
     def __init__(
         self, *, positive_temperature: float = 1.0, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
-        super().__init__(**options)
+        super().__init__(temperature=temperature, **options)
         self.positive_temperature = _arguments.scale("positive_temperature", positive_temperature)
-        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
