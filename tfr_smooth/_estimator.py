@@ -25,7 +25,7 @@ from typing_extensions import Self
 from tfr_smooth import _arguments, _files, _hub, losses
 from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
 from tfr_smooth._serialization import check_members, check_sizes
-from tfr_smooth.data.labels import have_different_labels
+from tfr_smooth.data.lists import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
 

@@ -1,6 +1,6 @@
 """Ranking data: `Lists` from arrays, tables, files and TF-Ranking's records, as batches of a dataset."""
 
-from tfr_smooth.data.labels import draw_labels, one_list_per_click
+from tfr_smooth.data.batches import draw_labels, one_list_per_click
 from tfr_smooth.data.lists import Lists, Summary
 from tfr_smooth.data.reading.files import read_files
 from tfr_smooth.data.reading.letor import LetorFormat, read_letor, read_split

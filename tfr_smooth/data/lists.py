@@ -503,3 +503,11 @@ class Lists:
             list_size=_arguments.integer_or_none("list_size", list_size, least=1),
             release=self.release,
         )
+
+
+def have_different_labels(lists: Lists) -> np.ndarray:
+    """Returns which lists have documents of different labels, so that a ranking can be wrong, bool [lists]."""
+    differ, starts = np.zeros(len(lists), bool), lists.starts[:-1]
+    for labels in map(lists.values, lists.roles.labels):
+        differ |= np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
+    return differ

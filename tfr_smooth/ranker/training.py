@@ -19,8 +19,7 @@ from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.tree_learning import learn_trees
-from tfr_smooth.data import Lists
-from tfr_smooth.data.labels import have_different_labels
+from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
 from tfr_smooth.ranker.plan import Trained, TrainingPlan
 from tfr_smooth.ranker.schema import Schema

@@ -13,8 +13,7 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NESTED, ColumnValues, dense_column, value_type, varying
-from tfr_smooth.data.labels import have_different_labels
-from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading import checks, files
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.value_types import Reading
