@@ -55,7 +55,7 @@ def test_only_new_users_and_items_get_vectors_of_their_features(similarity):
         np.testing.assert_array_equal(is_known, [True] * (len(vectors) - 1) + [False])
         return 3.0 * np.roll(vectors, 1, axis=0)
 
-    model.set_new(recommendation.Interactions(seen), users=encoder, items=encoder)
+    model.set_new(recommendation.Interactions(seen), {"users": encoder, "items": encoder})
     norms = np.linalg.norm(users[:3], axis=1), np.linalg.norm(items[:4], axis=1)
     users[3] = users[2] * norms[0].mean() / norms[0][2]
     items[4] = items[3] * norms[1].mean() / norms[1][3]

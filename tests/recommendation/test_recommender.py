@@ -46,7 +46,7 @@ def test_users_without_items_get_a_vector_of_the_mean_norm():
     model = recommendation.CatalogFactors(num_users=4, num_items=3, dim=2, similarity="dot")
     factors = np.array([[3.0, 0.0], [0.0, 1.0], [5.0, 5.0], [0.0, 2.0]])
     model.set_weights([factors, np.ones([3, 2])])
-    model.set_new(recommendation.Interactions(np.array([[1.0] * 3, [1.0] * 3, [0.0] * 3, [1.0] * 3])))
+    model.set_new(recommendation.Interactions(np.array([[1.0] * 3, [1.0] * 3, [0.0] * 3, [1.0] * 3])), {})
     # The mean of the norms is 2, that of the vectors (1, 1).
     np.testing.assert_allclose(model.user_vectors(), [*factors[:2], np.full(2, 2**0.5), factors[3]], rtol=1e-5)
 

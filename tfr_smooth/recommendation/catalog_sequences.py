@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,11 @@ class CatalogSequences(CatalogModel):
         items, _ = interactions.latest(np.arange(interactions.num_users), self._users.latest.shape[1])
         self._users.latest.assign(items)
 
-    def set_new(
-        self, interactions: Interactions, *, users: Encoder | None = None, items: Encoder | None = None
-    ) -> None:
+    def set_new(self, interactions: Interactions, encoders: Mapping[str, Encoder]) -> None:
         """Gives vectors, and scores of the baselines, to items without interactions."""
-        super().set_new(interactions, items=items)
+        super().set_new(interactions, encoders)
         is_known = interactions.users_per_item > 0
-        if items is not None and self.baselines is not None and not is_known.all():
+        if "items" in encoders and self.baselines is not None and not is_known.all():
             self.baselines.set_new(is_known, self.item_cosines)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:

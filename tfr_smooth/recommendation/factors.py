@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -112,9 +112,7 @@ class CatalogModel(FeatureScorer):
           interactions: The interactions, with the users and items of the model.
         """
 
-    def set_new(
-        self, interactions: Interactions, *, users: Encoder | None = None, items: Encoder | None = None
-    ) -> None:
+    def set_new(self, interactions: Interactions, encoders: Mapping[str, Encoder]) -> None:
         """Gives vectors to users and items without interactions, and to such items a bias.
 
         Their directions are those that an encoder of their features learns from the vectors of the others. Their norm
@@ -122,14 +120,14 @@ class CatalogModel(FeatureScorer):
 
         Args:
           interactions: The interactions of the training.
-          users: A function from the vectors of users, [users, dim], and the users to learn from, bool [users], to
-            vectors of all users. None: the mean direction.
-          items: The same for items. None changes no item.
+          encoders: For "users", a function from the vectors of users, [users, dim], and the users to learn from, bool
+            [users], to vectors of all users; without one, they have the mean direction. For "items", the same of items;
+            without one, no item is changed.
 
         Time and memory O((users + items) * dim), besides those of the encoders.
         """
-        if items is not None:
-            self._set_new(self._items, interactions.users_per_item > 0, items)
+        if "items" in encoders:
+            self._set_new(self._items, interactions.users_per_item > 0, encoders["items"])
 
     def _set_new(self, table: Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
@@ -248,8 +246,9 @@ class CatalogModel(FeatureScorer):
         return self._users.variables
 
     def _of_users(self, factors: tf.Tensor) -> tf.Tensor:
-        """Returns the vectors of users with these factors."""
-        return self._with_last(self._normalized(factors))
+        """Returns the vectors of users with these factors; the last component, which is 1, multiplies the biases."""
+        vectors = self._normalized(factors)
+        return vectors if self._items.bias is None else tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)
 
     def _of_items(self, factors: tf.Tensor, items: tf.Tensor | None) -> tf.Tensor:
         """Returns the vectors of the items with these factors."""
@@ -258,10 +257,6 @@ class CatalogModel(FeatureScorer):
             return vectors
         biases = chosen(tf.convert_to_tensor(self._items.bias)[:, tf.newaxis], items)
         return tf.concat([vectors, self.temperature * biases], axis=1)
-
-    def _with_last(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Appends the component 1 that multiplies the biases."""
-        return vectors if self._items.bias is None else tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)
 
     def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
         return tf.matmul(users, items, transpose_b=True) / self.temperature
@@ -346,12 +341,10 @@ class CatalogFactors(CatalogModel):
                 factors[new[block]] = norm * tf.math.l2_normalize(vectors, axis=1)
             self._users.factors.assign(factors)
 
-    def set_new(
-        self, interactions: Interactions, *, users: Encoder | None = None, items: Encoder | None = None
-    ) -> None:
+    def set_new(self, interactions: Interactions, encoders: Mapping[str, Encoder]) -> None:
         """Gives vectors to users and items without interactions."""
-        self._set_new(self._users, interactions.items_per_user > 0, users or _mean)
-        super().set_new(interactions, items=items)
+        self._set_new(self._users, interactions.items_per_user > 0, encoders.get("users", _mean))
+        super().set_new(interactions, encoders)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Returns the scores of all items for indices of users, or those of the inputs of `candidate_batches`."""

@@ -20,7 +20,7 @@ from tfr_smooth.recommendation import catalog_order, evaluation, servable
 from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.stages import RecommenderTraining, training_of
+from tfr_smooth.recommendation.stages import FactorsTraining, RecommenderTraining, SequencesTraining
 
 
 class Recommender(Estimator):
@@ -141,7 +141,8 @@ class Recommender(Estimator):
 
     def _training(self) -> RecommenderTraining:
         """Returns the training that the arguments define."""
-        return training_of(self._params, self._loss_options)
+        kind = FactorsTraining if self._params["history_items"] is None else SequencesTraining
+        return kind(self._params, self._loss_options)
 
     @fitting
     def fit(
@@ -200,7 +201,7 @@ class Recommender(Estimator):
         if data.validation is not None and self._params["refit"]:
             data.learned, trained = data.whole, plan.run(data, epochs=first.epochs, **options)
         model = plan.completed(trained.model, first.model, data, "items" in encoders)
-        model.set_new(data.learned, **{what: encoder.learned for what, encoder in encoders.items()})
+        model.set_new(data.learned, {what: encoder.learned for what, encoder in encoders.items()})
         self.model_, self.interactions_ = model, data.whole
         self.__dict__.pop("_prepared", None)  # of the model before
         self.history_, self.best_epoch_ = first.history, first.best_epoch
@@ -395,11 +396,8 @@ class Recommender(Estimator):
     ) -> catalog_order.TopItems:
         """Returns the ids of the best items for the rows of what the scorer is asked for."""
         known = self.interactions_.item_ids
-        top, ids = (
-            catalog_order.best_items(scorer, asked, known, hidden, topn),
-            np.append(known, servable.no_item(known)),
-        )
-        return top._replace(items=ids[top.items])
+        top = catalog_order.best_items(scorer, asked, known, hidden, topn)
+        return top._replace(items=np.append(known, servable.no_item(known))[top.items])
 
     def evaluate(
         self, test: Interactions, *, measures: Sequence[str] | str = evaluation.DEFAULT_MEASURES

@@ -233,13 +233,8 @@ class RecommenderTraining:
 class FactorsTraining(RecommenderTraining):
     """The training of users who have factors; the defaults were chosen as those of the loss."""
 
-    defaults = {
-        "dim": 256,
-        "temperature": 0.2,
-        "softmax_learning_rate": 0.01,
-        "softmax_batch_size": 256,
-        "batch_size": 64,
-    }
+    defaults = {"dim": 256, "temperature": 0.2, "softmax_learning_rate": 0.01, "softmax_batch_size": 256}
+    defaults |= {"batch_size": 64}
     default_loss = "smoothi_ndcg"
     held_out_by = "random"
 
@@ -333,12 +328,6 @@ class SequencesTraining(RecommenderTraining):
         own = self._of_batches(prefix)
         sequences = SequenceBatches(train, length=self._params["history_length"], negatives=negatives, **own)
         return lambda finished: sequences.dataset(epochs - finished, finished), sequences.steps
-
-
-def training_of(params: Mapping[str, Any], loss_options: Sequence[str]) -> RecommenderTraining:
-    """Returns the training of the kind of users that the arguments of a `Recommender` say."""
-    kind = FactorsTraining if params["history_items"] is None else SequencesTraining
-    return kind(params, loss_options)
 
 
 def _quality(model: CatalogModel, measure: str, *, train: Interactions, validation: Interactions) -> float:
