@@ -128,20 +128,30 @@ class _Tree(NamedTuple):
             except OverflowError as error:
                 raise ValueError(f"`models` must be of LightGBM, got {name}: {error}.") from None
 
-        values, children = array("leaf_value", float), (array("left_child"), array("right_child"))
+        values = array("leaf_value", float)
         if len(values) > _MOST_LEAVES or fields.get("is_linear", "0") != "0":
             got = f"{len(values)}, linear" if len(values) <= _MOST_LEAVES else len(values)
             raise ValueError(f"`models` must have trees of constants and of at most {_MOST_LEAVES} leaves, got {got}.")
-        categories = array("cat_threshold", np.uint32), array("cat_boundaries")
-        arrays = array("split_feature"), array("threshold", float), array("decision_type")
-        if not _is_tree(*children, *arrays, len(values), *categories):
+        left, right = children = array("left_child"), array("right_child")
+        features, thresholds, decisions = array("split_feature"), array("threshold", float), array("decision_type")
+        words, starts = array("cat_threshold", np.uint32), array("cat_boundaries")
+        nodes, leaves, below = len(left), len(values), np.concatenate(children)
+        places = thresholds[decisions & 1 > 0] if len(thresholds) == len(decisions) else np.array([-1.0])
+        is_tree = (  # One way leads to each leaf, each child comes after its parent, and each set has its words.
+            nodes == len(right) == len(features) == len(decisions)
+            and sorted(below.tolist()) == [*range(-leaves, 0), *range(1, nodes)][leaves == 1 :]
+            and bool((below > np.tile(np.arange(nodes), 2))[below >= 0].all() and (features >= 0).all())
+            and bool(np.isin(places, np.arange(len(starts) - 1)).all() and (np.diff(starts) >= 0).all())
+            and (not len(starts) or (starts[0] == 0 and starts[-1] == len(words)))
+        )
+        if not is_tree:
             raise ValueError("`models` must have trees with one way to each leaf, got a damaged one.")
         sides: list[list[int]] = [[0] * len(side) for side in children]
-        for node in reversed(range(len(children[0]))):  # The children of a node come after it.
+        for node in reversed(range(nodes)):  # The children of a node come after it.
             for side, of_node in zip(sides, children, strict=True):
                 child = int(of_node[node])
                 side[node] = 1 << ~child if child < 0 else sides[0][child] | sides[1][child]
-        return cls(*arrays, sides[0], sides[1], values, categories)
+        return cls(features, thresholds, decisions, sides[0], sides[1], values, (words, starts))
 
     def goes_left(self, node: int, x: np.ndarray) -> np.ndarray:
         """Returns the decisions of a node, as LightGBM makes them, for values float32 [n]."""
@@ -171,28 +181,6 @@ class _Tree(NamedTuple):
             cut = np.float32(self.thresholds[node])
         cut = cut if cut <= self.thresholds[node] else np.nextafter(cut, np.float32(-np.inf))
         return [cut, *([np.nextafter(-_ZERO, np.float32(-np.inf)), _ZERO] if kind >> 2 & 3 == 1 else [])]
-
-
-def _is_tree(
-    left: np.ndarray,
-    right: np.ndarray,
-    features: np.ndarray,
-    thresholds: np.ndarray,
-    decisions: np.ndarray,
-    leaves: int,
-    words: np.ndarray,
-    starts: np.ndarray,
-) -> bool:
-    """Returns whether one way leads to each leaf, each child comes after its parent, and each set has its words."""
-    nodes, children = len(left), np.concatenate([left, right])
-    places = thresholds[decisions & 1 > 0] if len(thresholds) == len(decisions) else np.array([-1.0])
-    return (
-        nodes == len(right) == len(features) == len(decisions)
-        and sorted(children.tolist()) == [*range(-leaves, 0), *range(1, nodes)][leaves == 1 :]
-        and bool((children > np.tile(np.arange(nodes), 2))[children >= 0].all() and (features >= 0).all())
-        and bool(np.isin(places, np.arange(len(starts) - 1)).all() and (np.diff(starts) >= 0).all())
-        and (not len(starts) or (starts[0] == 0 and starts[-1] == len(words)))
-    )
 
 
 class _Tables(NamedTuple):
