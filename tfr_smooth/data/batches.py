@@ -199,20 +199,15 @@ def dataset(
         targets = [next(each) for _ in labels] or [tf.where(mask, 0.0, -1.0)]
         of_roles = {role: next(each) for role in weights}
         found = features, targets[0] if len(targets) == 1 else tf.stack(targets, axis=2)
-        return (*found, _weight(of_roles)) if weights else found
+        if "propensity" in weights:
+            weight = of_roles.get("weight", tf.ones_like(of_roles["propensity"]))
+            of_roles["weight"] = tf.math.divide_no_nan(weight, of_roles["propensity"])
+        return (*found, of_roles["weight"]) if weights else found
 
     batches = order.dataset(lengths).map(load, num_parallel_calls=_PARALLEL, deterministic=True)
     if "propensity" in weights:
         batches = batches.map(one_list_per_click)
     return prefetched(batches.apply(tf.data.experimental.assert_cardinality(order.count(len(lengths)))))
-
-
-def _weight(weights: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the weights, divided by the propensities."""
-    if "propensity" not in weights:
-        return weights["weight"]
-    propensity = weights["propensity"]
-    return tf.math.divide_no_nan(weights.get("weight", tf.ones_like(propensity)), propensity)
 
 
 def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -155,7 +155,8 @@ def checked(
     if roles.position is not None:
         columns[roles.position] = _numbers(where(roles.position), table[roles.position], whole=True)
     if roles.document_id is not None:
-        columns[roles.document_id] = _document_ids(where(roles.document_id), table[roles.document_id])
+        ids = _ids(where(roles.document_id), table[roles.document_id])
+        columns[roles.document_id] = ids if value_type(ids.type) in TEXTS else id_text(where(roles.document_id), ids)
     if stack:
         matrix = np.empty((len(table), len(roles.features)), np.float32)
         for place, name in enumerate(roles.features):
@@ -319,11 +320,6 @@ def _numbers(where: Where, column: Any, sign: str = "", *, whole: bool = False) 
         good = pc.and_(good, (pc.greater if sign == ">" else pc.greater_equal)(known, 0.0))
     refuse_where(pc.invert(good), where, expected, column)
     return known.cast(pa.int32()) if whole else known
-
-
-def _document_ids(where: Where, column: Any) -> Any:
-    column = _ids(where, column)
-    return column if value_type(column.type) in TEXTS else id_text(where, column)
 
 
 def vectors_of_one_length(column: Any) -> Any:

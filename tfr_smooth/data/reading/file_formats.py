@@ -13,7 +13,7 @@ import io
 import json as std_json
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -255,7 +255,7 @@ def json_types(files: Any, reading: Reading) -> dict[str, pa.DataType]:
     """
     known: dict[str, pa.DataType] = {}
     for path in files.files:
-        for line, table in _json_blocks(files.filesystem, path, None, reading):
+        for line, table in json_blocks(files.filesystem, path, None, reading):
             for field in table.schema:
                 field = field.with_type(_text_for_dates(field.type))
                 try:
@@ -265,22 +265,6 @@ def json_types(files: Any, reading: Reading) -> dict[str, pa.DataType]:
                         raise
                     known[field.name] = pa.string()
     return known
-
-
-def json_tables(files: Any, path: str, known: Mapping[str, pa.DataType], reading: Reading) -> Iterator[pa.Table]:
-    """Yields the rows of a file.
-
-    Args:
-      files: A dataset of Arrow.
-      path: One of its files.
-      known: The columns to read and their types.
-      reading: How values are written.
-
-    Raises:
-      ValueError: If a line is no object of these types (`path:line: problem`).
-    """
-    for _, table in _json_blocks(files.filesystem, path, pa.schema(known), reading):
-        yield table.select([*known])
 
 
 def _text_for_dates(kind: pa.DataType) -> pa.DataType:
@@ -300,10 +284,14 @@ def _common(place: str, field: pa.Field, before: pa.DataType) -> pa.DataType:
         raise ValueError(f"{place}: {expected}, got {field.type} in the rows from here on, {before} before") from None
 
 
-def _json_blocks(
+def json_blocks(
     filesystem: Any, path: str, schema: pa.Schema | None, reading: Reading
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yields rows with the number of their first line, counted from 1."""
+    """Yields the rows of a JSON Lines file, with the number of their first line, counted from 1.
+
+    Raises:
+      ValueError: If a line is no object of the types of the schema (`path:line: problem`).
+    """
     with io.BufferedReader(filesystem.open_input_stream(path)) as file:
         for first, content in _blocks(file, reading.encoding):
             rows = content.lstrip()

@@ -236,8 +236,9 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
         first_row, size = 0, files.filesystem.get_file_info(fragment.path).size
         try:
             if files.format.default_extname == "json":
-                kinds = {name: types[name] for name in columns}
-                tables = file_formats.json_tables(files, fragment.path, kinds, reading)
+                schema = pa.schema({name: types[name] for name in columns})
+                blocks = file_formats.json_blocks(files.filesystem, fragment.path, schema, reading)
+                tables = (table.select(columns) for _, table in blocks)
             else:
                 names = set(fragment.physical_schema.names)
                 kinds = {name: pa.string() if source.is_csv and name in names else kind for name, kind in types.items()}

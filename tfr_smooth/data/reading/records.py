@@ -185,15 +185,10 @@ def read_records(
 def _chosen(
     argument: str, specs: Mapping[str, Any] | None, inferred: dict[str, _Feature], taken: set[Any]
 ) -> dict[str, _Feature]:
-    """Returns the features of the specs, and those with another role; without specs, all."""
+    """Returns the features of specs of `tf.io`, and those with another role; without specs, all."""
     if specs is None:
         return inferred
-    return {**{name: feature for name, feature in inferred.items() if name in taken}, **_specs(argument, specs)}
-
-
-def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
-    """Returns the features of specs of `tf.io`."""
-    features = {}
+    features = {name: feature for name, feature in inferred.items() if name in taken}
     for name, spec in specs.items():
         ragged = isinstance(spec, tf.io.RaggedFeature) and not spec.partitions and spec.value_key in (None, name)
         if ragged or isinstance(spec, tf.io.VarLenFeature):
