@@ -72,10 +72,7 @@ class Embeddings(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         vectors = []
         for (first, length, _), table in zip(self.tables, _keras.tensorflow_variables(self.vectors), strict=True):
             codes = tf.cast(features[:, first : first + length], tf.int32)
-            if length == 1:
-                vectors.append(tf.gather(table, codes[:, 0]))
-            else:
-                vectors.append(_mean(table, codes))
+            vectors.append(tf.gather(table, codes[:, 0]) if length == 1 else _mean(table, codes))
         return tf.concat(vectors, axis=1)
 
 
