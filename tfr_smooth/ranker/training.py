@@ -63,16 +63,6 @@ class RankerTraining:
     checkpoint_dir: str | os.PathLike[str] | None
     options: Mapping[str, Any]
 
-    documents: Lists = dataclasses.field(init=False)
-    schema: Schema = dataclasses.field(init=False)
-    queries: np.ndarray = dataclasses.field(init=False)
-    held_out: np.ndarray | None = dataclasses.field(init=False)
-    chooses_epochs: bool = dataclasses.field(init=False)
-    layer: TableFeatures = dataclasses.field(init=False)
-    prepared: Lists = dataclasses.field(init=False)
-    valid: Lists | None = dataclasses.field(init=False)
-    settings: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)
-
     def read(
         self,
         X: Any,
@@ -87,7 +77,8 @@ class RankerTraining:
         X = of_files(X, types_of_kinds(p["kinds"] or {}) if first is None else first.features_.types, [names["query"]])
         documents = self.documents = read_training(X, arrays, self.plan.loss_of_one_label, features=features, **names)
         fraction = 0.0 if validation is not None else p["validation_fraction"]
-        self.queries, self.held_out = np.arange(len(documents)), None
+        self.queries = np.arange(len(documents))
+        self.held_out: np.ndarray | None = None
         if fraction:
             if len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
@@ -105,7 +96,7 @@ class RankerTraining:
     def learn(self) -> None:
         """Learns the columns from the training queries, or takes those of `init_model`, and prepares the features."""
         if self.init_model is None:
-            raw = self._learn(self.queries, verbose=self.params["verbose"])
+            self.layer, self.prepared, raw = self._learn(self.queries, verbose=self.params["verbose"])
             warn_of_columns(self.layer, raw)
         else:
             self.layer = self.init_model.features_
@@ -116,8 +107,10 @@ class RankerTraining:
         if self.params["verbose"] and (told := str(self.layer)):
             print(told, flush=True)
 
-    def _learn(self, queries: np.ndarray, before: TableFeatures | None = None, *, verbose: bool = False) -> Lists:
-        """Learns the columns from queries, and returns all lists with their raw values.
+    def _learn(
+        self, queries: np.ndarray, before: TableFeatures | None = None, *, verbose: bool = False
+    ) -> tuple[TableFeatures, Lists, Lists]:
+        """Returns what was learned of the columns from queries, and all lists with their features and raw values.
 
         With the layer of the training before it, the network is the same, so that its step need not be traced again.
         """
@@ -139,14 +132,13 @@ class RankerTraining:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
             of_trees = {"gain": gain, "given": {} if p["trees"] is True else p["trees"], "seed": p["seed"]}
             layer, prepared = learn_trees(layer, prepared, queries, before=before, **of_trees)
-        self.layer, self.prepared = layer, prepared
-        return raw
+        return layer, prepared, raw
 
     def validate(self, validation: Any, query: str | None, propensity: str | None) -> None:
         """Takes the held-out queries, or reads the validation table; the arguments are those of `Ranker.fit`."""
-        self.valid, select_by = None, self.params["select_by"]
-        if self.checkpoint_dir is not None:
-            self.settings["data"] = self.documents.digest()
+        self.valid: Lists | None = None
+        select_by, of_run = self.params["select_by"], self.checkpoint_dir is not None
+        self.settings: dict[str, Any] = {"data": self.documents.digest()} if of_run else {}
         if self.held_out is not None:
             self.valid = self.prepared.take(self.held_out)
             check_validation(self.valid, "validation_fraction", select_by)
@@ -157,7 +149,7 @@ class RankerTraining:
             validation = of_files(validation, self.layer.types, [query])
             raw = self.schema.read_validation(validation, self.layer, propensity)
             check_validation(raw, "validation", select_by)
-            if self.checkpoint_dir is not None:
+            if of_run:
                 self.settings["validation"] = raw.digest()
             self.valid = self.layer.transform(raw)
 
@@ -178,7 +170,7 @@ class RankerTraining:
         trained = self._train_on(lists, folder, valid=valid, initial=initial, smooth=smooth)
         if not again:
             return trained
-        self._learn(np.arange(len(self.documents)), self.layer)
+        self.layer, self.prepared, _ = self._learn(np.arange(len(self.documents)), self.layer)
         options = {"epochs": trained.best_epoch, "compiled": trained.compiled}
         last = self._train_on(self.prepared, self.checkpoint_dir, **options)
         return trained._replace(scorer=last.scorer)
