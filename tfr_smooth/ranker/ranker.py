@@ -531,8 +531,7 @@ class Ranker(Estimator):
 
     def _take_scorer(self, scorer: models.Scorer) -> None:
         """Sets the model."""
-        self._scorer = scorer
-        self._function: tuple[models.Scorer, Any] | None = None  # scores documents
+        self._scorer, self._score_documents = scorer, self._traced(scorer)
         self.model_ = models.TableScorer(self.features_, scorer, query_columns=tuple(self._schema.query_features))
         self.model_.build()
 
@@ -546,23 +545,21 @@ class Ranker(Estimator):
 
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
-        score = self._compiled(self._scorer if scorer is None else scorer)
+        score = self._score_documents if scorer in (None, self._scorer) else self._traced(scorer)
         rows, scores = lists.rows, np.zeros(lists.documents, np.float32)
         for places, lengths in in_parts(lists, _SCORED, whole=self._scores_lists):
             scores[places] = score(*self.features_.raw(lists, rows[places]), lengths)
         return scores
 
-    def _compiled(self, scorer: models.Scorer) -> Any:
-        """Returns the function from the raw values and the lengths of lists to scores [rows]; compiled once."""
-        if self._function is None or self._function[0] is not scorer:
+    def _traced(self, scorer: models.Scorer) -> Any:
+        """Returns the function from the raw values and the lengths of lists to scores [rows]."""
 
-            def score(numbers: tf.Tensor, others: dict[str, tf.Tensor], lengths: tf.Tensor) -> tf.Tensor:
-                features, mask = self.features_.prepare_lists(numbers, others, lengths)
-                return tf.boolean_mask(scorer({"features": features, "mask": mask}, training=False), mask)
+        def score(numbers: tf.Tensor, others: dict[str, tf.Tensor], lengths: tf.Tensor) -> tf.Tensor:
+            features, mask = self.features_.prepare_lists(numbers, others, lengths)
+            return tf.boolean_mask(scorer({"features": features, "mask": mask}, training=False), mask)
 
-            specs = (*self.features_.raw_specs, tf.TensorSpec([None], tf.int64))
-            self._function = (scorer, _compiled.traced(score, input_signature=specs))
-        return self._function[1]
+        specs = (*self.features_.raw_specs, tf.TensorSpec([None], tf.int64))
+        return _compiled.traced(score, input_signature=specs)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"schema": self._schema.get_config(), "has_encoders": bool(self.features_.encoders)}, {}
