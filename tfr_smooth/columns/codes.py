@@ -46,6 +46,8 @@ class DistinctValues(NamedTuple):
 class SplitColumn(Column):
     """Base class of columns of texts that have parts, such as words, or are one part each."""
 
+    shared = True
+
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns the values as text, the same for all types of a value."""

@@ -16,7 +16,6 @@ from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.list_context import (
-    WITH_SHARES,
     Raw,
     in_parts,
     list_ranks,
@@ -139,7 +138,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self._others = [column for column in self.columns if not column.stacked]
         ordered = ordered_columns(self.columns)  # first those of numbers, then those of dates
         self.list_ranks = _chosen("list_ranks", list_ranks, ordered, "numbers, booleans or dates")
-        shared = [column.name for column in self.columns if column.kind in WITH_SHARES]
+        shared = [column.name for column in self.columns if column.shared]
         self.list_shares = _chosen("list_shares", list_shares, shared, "ids, categories or sets")
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
@@ -188,31 +187,25 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         """Number of features."""
         return len(self.feature_columns)
 
+    @functools.cached_property
+    def _placed(self) -> list[tuple[int, Any]]:
+        """Each column after the place of its first feature."""
+        ends = itertools.accumulate(column.width for column in self.columns)
+        return [(end - column.width, column) for end, column in zip(ends, self.columns, strict=True)]
+
     def _blocks(self, name: str) -> list[list[int]]:
         """Returns the features that are codes or vectors: the place of the first one, and what the column says."""
-        blocks, first = [], 0
-        for column in self.columns:
-            if sizes := getattr(column, name):
-                blocks.append([first, *sizes])
-            first += column.width
-        return blocks
+        return [[first, *sizes] for first, column in self._placed if (sizes := getattr(column, name))]
 
     @property
     def embeddings(self) -> list[list[int]]:
         """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
         return self._blocks("codes")
 
-    @property
-    def has_embeddings(self) -> bool:
-        """Whether a column has codes or vectors, which trees do not take."""
-        return any(column.codes or column.vector for column in self.columns)
-
     @functools.cached_property
     def categories(self) -> list[list[int]]:
         """The features of the columns of categories: the place of the first one, and how many there are."""
-        ends = itertools.accumulate(column.width for column in self.columns)
-        blocks = zip(self.columns, ends, strict=True)
-        return [[end - column.width, column.width] for column, end in blocks if isinstance(column, Category)]
+        return [[first, column.width] for first, column in self._placed if isinstance(column, Category)]
 
     @functools.cached_property
     def _numbers_of_trees(self) -> np.ndarray:
@@ -315,7 +308,12 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
         parts += [match.features(*(values[name] for name in match.columns)) for match in self.matches]
         learned = others.get(STATISTICS)
-        parts += self._statistics_of(values) if learned is None else [learned[..., : WIDTH * len(self.statistics)]]
+        if learned is None:
+            for place, statistic in enumerate(self.statistics):
+                of_columns = [values[name] for name in statistic.columns]
+                parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
+        else:
+            parts.append(learned[..., : WIDTH * len(self.statistics)])
         if self.needs_lists:
             if (shape := parts[0].shape[:-1]).rank != 2:
                 expected = "[batch, list] for `list_ranks` and `list_shares`"
@@ -333,14 +331,6 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             return tf.concat([features, learned[..., -1:]], axis=-1)
         return self.with_score(features)
 
-    def _statistics_of(self, values: Mapping[str, Any]) -> list[tf.Tensor]:
-        """Returns the features of the statistics of the prepared values of columns."""
-        found = []
-        for place, statistic in enumerate(self.statistics):
-            of_columns = [values[name] for name in statistic.columns]
-            found.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
-        return found
-
     def with_score(self, features: tf.Tensor) -> tf.Tensor:
         """Returns features [..., num_features - 1] and the score of the trees; without trees, the features."""
         if self.trees is None:
@@ -351,13 +341,11 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     @functools.cached_property
     def _places(self) -> np.ndarray:
         """The place of each feature among those that `prepare` computes: first all numbers, and last their flags."""
-        numbers, flags = range(len(self._numbers)), itertools.count(len(self._numbers))
-        places: dict[str, list[int]] = {}
-        for number, column in zip(numbers, self._numbers, strict=True):
-            places[column.name] = [number, next(flags)] if column.has_missing else [number]
-        for column in self._others:
-            places[column.name] = list(itertools.islice(flags, column.width))
-        in_order = [place for column in self.columns for place in places[column.name]]
+        number = {column.name: place for place, column in enumerate(self.columns)}
+        flags = [column for column in self._numbers if column.has_missing]
+        others = [column for column in self._others for _ in range(column.width)]
+        computed = [number[column.name] for column in (*self._numbers, *flags, *others)]
+        in_order = np.argsort(computed, kind="stable")
         return np.array([*in_order, *range(len(in_order), self.num_features - bool(self.trees))])
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:

@@ -158,6 +158,7 @@ class Column(_serialization.Configurable, abc.ABC):
     missing_value: ClassVar[Any] = ""  # the raw value that means missing
     empty_type: ClassVar[Any] = pa.large_string()  # of values that are all missing
     ordered: ClassVar[bool] = False  # whether the values have ranks
+    shared: ClassVar[bool] = False  # whether documents may have equal values: these have statistics, and shares
     stacked: ClassVar[bool] = False  # whether the raw values are numbers, of which a layer takes all columns at once
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

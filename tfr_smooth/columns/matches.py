@@ -226,12 +226,10 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
     sample = _sampled(lists)
     if not len(sample) or lists.is_dense:
         return []
-    names = [
-        name for name in dict.fromkeys([lists.roles.query, *lists.roles.features]) if kinds.get(name, "text") == "text"
-    ]
-    names = [name for name in names if value_type(lists.source[name].type) == "text"]
     of_queries, of_documents = {}, {}
-    for name in names:
+    for name in dict.fromkeys([lists.roles.query, *lists.roles.features]):
+        if kinds.get(name, "text") != "text" or value_type(lists.source[name].type) != "text":
+            continue
         texts = lists.source[name].take(pa.array(sample.rows)).combine_chunks()
         distinct = pc.unique(texts.drop_null())
         if are_dates(distinct) or date_format_of(distinct):
@@ -262,7 +260,7 @@ def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists)
     sample = _sampled(lists)
     of_queries: dict[str, pa.Array] = {}
     of_documents: dict[str, pa.Array] = {}
-    for name in (column.name for column in columns if column.kind in ("id", "category")):
+    for name in (column.name for column in columns if column.shared and column.kind != "set"):
         values = raw[name].take(pa.array(sample.rows)).combine_chunks().cast(pa.string())
         (of_queries if _is_of_lists(values, sample) else of_documents)[name] = values
     shares = {

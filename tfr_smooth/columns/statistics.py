@@ -22,7 +22,6 @@ from tfr_smooth.data.column_values import varying, without
 from tfr_smooth.data.lists import Lists
 
 WIDTH = 2  # features of a statistic
-KINDS = ("id", "category", "set")
 # Not tuned, except that of the strengths the training set selects one.
 _PARTS = 10  # of the training queries
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -148,7 +147,7 @@ def learn_statistics(
 
     Time O(values * strengths), memory O(values), one column at a time.
     """
-    kept, matrices, by_name = [], [], {column.name: column for column in columns if column.kind in KINDS}
+    kept, matrices, by_name = [], [], {column.name: column for column in columns if column.shared}
     for pair in crosses:
         if isinstance(pair, str) or len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(by_name):
             expected = f"pairs of names of feature columns of ids, categories or sets, {[*by_name]}"

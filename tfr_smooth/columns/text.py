@@ -62,6 +62,7 @@ class Text(Coded):
     contains = "text"
     default_for = ("text",)
     accepts = ("text",)
+    shared = False
 
     def __post_init__(self) -> None:
         """Checks the arguments."""

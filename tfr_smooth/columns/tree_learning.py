@@ -120,7 +120,7 @@ def learn_trees(
         fitted = _Fitted.of(data, parameters)
         factor = slope(fitted.scores, labels, lengths)
         weak: Sequence[int]
-        if layer.has_embeddings:
+        if any(column.codes or column.vector for column in layer.columns):
             weak = ()  # A feature may matter with embeddings, which trees do not have.
         elif before is not None and before.trees and before.feature_columns[:-1] == layer.feature_columns:
             weak = before.trees.weak
