@@ -20,7 +20,6 @@ from tfr_smooth.columns.statistics import learn_statistics, with_numbers
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
-from tfr_smooth.data.reading.checks import Where, as_arrow, feature
 from tfr_smooth.data.roles import STATISTICS
 
 
@@ -143,9 +142,9 @@ def checked_table(table: Any) -> pa.Table:
     Raises:
       ValueError: If a column has values of another type, different types or an infinite number.
     """
-    columns = as_arrow(table)
+    columns = checks.as_arrow(table)
     names = columns.column_names
-    return pa.table({name: feature(Where(f"column {name!r}"), columns[name]) for name in names})
+    return pa.table({name: checks.feature(checks.Where(f"column {name!r}"), columns[name]) for name in names})
 
 
 def infer_columns(
@@ -217,7 +216,7 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       >>> {name: values.tolist() for name, values in arrays.items()}
       {'price': [2.5], 'brand': [b'']}
     """
-    columns, given = list(columns), as_arrow(table)
+    columns, given = list(columns), checks.as_arrow(table)
     check_names(given.column_names, columns)
     checked = checked_table(given.select([column.name for column in columns]))
     return {column.name: raw_array(column, checked[column.name]) for column in columns}

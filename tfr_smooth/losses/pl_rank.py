@@ -16,7 +16,6 @@ from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions
 from tfr_smooth.losses.smooth import MeasureLoss
 from tfr_smooth.measures import NDCG, Hits, Measure
 from tfr_smooth.rankings import Ranking, dcg, exact
-from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain
 
 
@@ -112,7 +111,7 @@ class PLRankNDCGLoss(PLRankLoss):
         *,
         topn: int | None = None,
         gain: str = "exponential",
-        discount: Discount = "log2",
+        discount: dcg.Discount = "log2",
         sample_size: int = 32,
         temperature: float = 1.0,
         seed: int | None = None,
@@ -137,7 +136,7 @@ class _PlackettLuce(Ranking):
         relevance: tf.Tensor,
         mask: tf.Tensor,
         *,
-        discount: Discount = "log2",
+        discount: dcg.Discount = "log2",
         topn: int | None = None,
         gain: Gain,
     ) -> tf.Tensor:

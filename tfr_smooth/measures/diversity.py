@@ -10,7 +10,6 @@ from tfr_smooth import _arguments, _padded
 from tfr_smooth.measures.cumulative_gain import discount_of
 from tfr_smooth.measures.measure import EXACT_ONLY, Measure
 from tfr_smooth.rankings import ExactRanking, Ranking, dcg
-from tfr_smooth.rankings.dcg import TensorFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +80,7 @@ class AlphaDCG(SubtopicMeasure):
 
     topn: int | None = None
     alpha: float = 0.5
-    rank_discount_fn: TensorFunction | None = None
+    rank_discount_fn: dcg.TensorFunction | None = None
     seed: int | None = None
 
     def __post_init__(self) -> None:

@@ -9,8 +9,7 @@ from typing import ClassVar, TypeAlias
 import tensorflow as tf
 
 from tfr_smooth import _padded, _serialization
-from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.dcg import Discount, TensorFunction
+from tfr_smooth.rankings.dcg import Discount, TensorFunction, discounts_at, discounts_at_ranks
 from tfr_smooth.rankings.steps import DocumentSteps, RankSteps, Steps
 
 Gain: TypeAlias = TensorFunction
@@ -105,7 +104,7 @@ class Ranking(_serialization.Configurable):
         """
         gains = gain(self.rank_relevance(scores, relevance, mask, topn))
         ranks = _padded.num_ranks(scores, topn)
-        return tf.reduce_sum(gains * tf.cast(dcg.discounts_at_ranks(discount, ranks, mask), gains.dtype), axis=1)
+        return tf.reduce_sum(gains * tf.cast(discounts_at_ranks(discount, ranks, mask), gains.dtype), axis=1)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
         """Returns the ranking as a sequence of steps from the top, for metrics such as reciprocal rank.
@@ -239,7 +238,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
           [batch, list]; 0 at padding.
         """
         positions = self._positions(scores, mask)
-        of_documents = tf.cast(dcg.discounts_at(discount, positions - 1.0, mask), scores.dtype)
+        of_documents = tf.cast(discounts_at(discount, positions - 1.0, mask), scores.dtype)
         return _padded.fill(of_documents * self._within(positions, topn), mask, 0.0)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:

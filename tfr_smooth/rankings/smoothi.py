@@ -30,7 +30,6 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import RANKINGS, Gain, Ranking
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
@@ -138,7 +137,7 @@ class SmoothI(Ranking):
         relevance: tf.Tensor,
         mask: tf.Tensor,
         *,
-        discount: Discount = "log2",
+        discount: dcg.Discount = "log2",
         topn: int | None = None,
         gain: Gain,
     ) -> tf.Tensor:

@@ -25,7 +25,6 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.rank_distributions import (
     mean_and_variance,
     rank_binomial,
@@ -97,7 +96,7 @@ class SoftRank(DocumentRanking):
         return tf.cast(tf.transpose(distributions, [0, 2, 1]), scores.dtype)
 
     def document_discounts(
-        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
+        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: dcg.Discount = "log2", topn: int | None = None
     ) -> tf.Tensor:
         r"""Returns the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
 

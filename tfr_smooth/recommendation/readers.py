@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from tfr_smooth.data.column_values import NUMBERS, TEXTS, value_type
 from tfr_smooth.data.reading import checks
-from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.ids import as_integer, checked_ids, named_pair, plain_array, read_ids
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
@@ -200,16 +199,16 @@ def _frame_events(name: str, given: Any, user: str, item: str, time: str | None,
     return _Events(name, users, items, values, ordered=False)
 
 
-def _column(name: str, frame: pa.Table, column: str) -> tuple[Where, Any]:
+def _column(name: str, frame: pa.Table, column: str) -> tuple[checks.Where, Any]:
     """Returns the known values of a column, and its name for messages."""
     if column not in frame.column_names:
         raise ValueError(f"{name}: no column {column!r} among {frame.column_names}")
-    where, values = Where(f"{name}: column {column!r}"), plain_array(frame[column])
+    where, values = checks.Where(f"{name}: column {column!r}"), plain_array(frame[column])
     checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "known values", values)
     return where, values
 
 
-def _numbers(where: Where, values: Any, *, is_weight: bool = False) -> np.ndarray:
+def _numbers(where: checks.Where, values: Any, *, is_weight: bool = False) -> np.ndarray:
     """Returns numbers, integers or float64; weights are > 0."""
     if value_type(values.type) not in NUMBERS:
         raise ValueError(f"{where} must be numbers, got the type {values.type}.")
@@ -220,7 +219,7 @@ def _numbers(where: Where, values: Any, *, is_weight: bool = False) -> np.ndarra
     return numbers
 
 
-def _times(where: Where, values: Any) -> tuple[np.ndarray, np.ndarray]:
+def _times(where: checks.Where, values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Returns times, exact for their order, and as float64: seconds of dates, and numbers as they are."""
     if value_type(values.type) in TEXTS:
         values = parsed_dates(where, values)
@@ -234,7 +233,7 @@ def _times(where: Where, values: Any) -> tuple[np.ndarray, np.ndarray]:
     return exact, exact / _PER_SECOND[unit]
 
 
-def _ids(where: Where, values: Any) -> tuple[np.ndarray, list[Any]]:
+def _ids(where: checks.Where, values: Any) -> tuple[np.ndarray, list[Any]]:
     """Returns the place of each id among different ones, and these."""
     if value_type(values.type) not in (*NUMBERS, *TEXTS, "date"):
         raise ValueError(f"{where} must be whole numbers or text, got the type {values.type}.")

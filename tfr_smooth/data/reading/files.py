@@ -15,9 +15,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks, file_formats
-from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.reading.file_formats import FORMATS, dataset_of, described
 from tfr_smooth.data.reading.text_files import FilePattern
 from tfr_smooth.data.reading.value_types import Reading
 from tfr_smooth.data.roles import RoleNames, Roles
@@ -95,7 +93,7 @@ def read_files(
       ([2, 1], [0.5, 0.10000000149011612, 0.8999999761581421])
     """
     if format is not None:
-        _arguments.choice("format", format, FORMATS)
+        _arguments.choice("format", format, file_formats.FORMATS)
     _arguments.boolean("stack", stack)
     reading = Reading(types=types or {}, nulls=nulls, delimiter=delimiter, decimal=decimal, encoding=encoding)
     source = _opened(paths, reading, format=format, stack=stack, query=query, **roles)
@@ -131,7 +129,7 @@ def read_table(paths: FilePattern, reading: Reading | None = None, ids: Sequence
 
 def files_of(paths: FilePattern, reading: Reading) -> list[str]:
     """Returns the files of paths, patterns and folders."""
-    return dataset_of(paths, None, reading).files
+    return file_formats.dataset_of(paths, None, reading).files
 
 
 def raw_table(paths: FilePattern, reading: Reading) -> pa.Table:
@@ -169,7 +167,7 @@ def _opened(
     **roles: Any,
 ) -> _Source:
     """Opens files, with the columns of roles if they are given; `ids` are columns of ids."""
-    files, chosen = dataset_of(paths, format, reading), None
+    files, chosen = file_formats.dataset_of(paths, format, reading), None
     types = _types(files, reading)
     if roles:
         chosen = Roles.of(list(filter(None, types)), **roles)  # CSV files of pandas have row labels named "".
@@ -258,13 +256,13 @@ def _tables(source: _Source) -> Iterator[pa.Table]:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             if source.is_csv:
                 file_formats.check_csv_bytes(files, fragment.path, reading.encoding)
-            raise ValueError(described(error, fragment.path, fragment.path)) from None
+            raise ValueError(file_formats.described(error, fragment.path, fragment.path)) from None
     if is_empty:
         raise ValueError(f"`paths` must have at least one row, got none in {files.files}.")
 
 
-def _where(path: str, first_row: int, name: str) -> Where:
-    return Where(f"{path}: column {name!r}", first_row)
+def _where(path: str, first_row: int, name: str) -> checks.Where:
+    return checks.Where(f"{path}: column {name!r}", first_row)
 
 
 def _streamed(source: _Source) -> Iterator[pa.Table]:

@@ -24,8 +24,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.column_values import NESTED, TEXTS, ColumnValues, value_type, without
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import checks
-from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.reading.checks import Where, checked
 from tfr_smooth.data.reading.conversion import by_size, converted
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
 from tfr_smooth.data.roles import DENSE, RoleNames, Roles
@@ -337,7 +336,7 @@ class _Reader(NamedTuple):
         if self.roles.query not in self.context:
             columns[_RECORD] = pa.array(before + 1 + parents)
         where = lambda name: Where(f"feature {name!r}")  # noqa: E731
-        return checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True), sizes
+        return checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True), sizes
 
 
 def _parsed(examples: list[bytes], features: Mapping[str, _Feature]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

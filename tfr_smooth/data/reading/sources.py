@@ -15,7 +15,6 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NESTED, ColumnValues, dense_column, value_type, varying
 from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading import checks, files
-from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.value_types import Reading
 from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
@@ -151,7 +150,7 @@ def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument
         for name, part in parts.items():
             columns[name], what[name] = column(name_of_array, part, len(table)), f"`{name_of_array}`"
     roles = Roles.of([*columns], **{"label": None, "features": None, **names})
-    where = lambda name: Where(what.get(name, f"column {name!r}"))  # noqa: E731
+    where = lambda name: checks.Where(what.get(name, f"column {name!r}"))  # noqa: E731
     return Lists.of_columns(checks.checked(pa.table(columns), roles, where=where), roles)
 
 
