@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfr_smooth.ranker import plan
+from tfr_smooth.ranker import training
 
 
 @pytest.fixture
@@ -15,5 +15,5 @@ def untrained(monkeypatch):
         prepare()
         return {"loss": [0.0] * epochs}
 
-    monkeypatch.setattr(plan, "train", prepared)
+    monkeypatch.setattr(training, "train", prepared)
     return seen

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,7 +16,6 @@ from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.softmax_first import softmax_first
-from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import ExactValidation, SelectedEpoch
 
 OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -27,22 +25,6 @@ _EMBEDDING_RATE = 0.3
 _L1 = {"rises": 0.3}
 # Of a training without `epochs`. On 6,000 queries, 10 epochs rank as well as 20 (NDCG@10 0.8179 and 0.8166).
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20
-
-
-class Trained(NamedTuple):
-    """A trained scorer.
-
-    Attributes:
-      scorer: The model with the weights of the best epoch, or of the last epoch without validation.
-      history: The training loss and the validation metrics of each epoch, by name.
-      best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
-      compiled: The trained model and the callback of its learning rate, for another training.
-    """
-
-    scorer: EncodedScorer
-    history: dict[str, list[float]]
-    best_epoch: int | None
-    compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback]
 
 
 class TrainingPlan:
@@ -126,73 +108,7 @@ class TrainingPlan:
             del values["epochs"]  # more epochs continue a training run
         return values
 
-    def run(
-        self,
-        layer: TableFeatures,
-        dataset_fn: Callable[[int], tf.data.Dataset],
-        one_epoch: tf.data.Dataset,
-        *,
-        valid: tf.data.Dataset | None = None,
-        epochs: int | None = None,
-        initial: EncodedScorer | None = None,
-        smooth: bool = True,
-        compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback] | None = None,
-        further_metrics: Sequence[tf.keras.metrics.Metric] = (),
-        strategy: tf.distribute.Strategy | None = None,
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
-    ) -> Trained:
-        """Trains a scorer; the other arguments are those of `Ranker.fit`.
-
-        Args:
-          layer: The features.
-          dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
-          one_epoch: The batches of one epoch, for the statistics of the features.
-          valid: The validation batches. None uses the last epoch.
-          epochs: The number of epochs, of the schedule of `self.epochs`. None for all.
-          initial: The scorer to continue from. None for random weights and new statistics.
-          smooth: Whether to validate the metric of the loss, too, if it does not select the epoch.
-          compiled: That of an earlier training, whose step need not be traced again if the network is the same.
-          further_metrics: Further metrics of the validation set.
-          strategy: The strategy. None for that of the scope.
-          checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
-          settings: Further values, as JSON values, which a resumed training run must have in common.
-          callbacks: Further Keras callbacks.
-
-        Returns:
-          The trained scorer, outside of the strategy's scope, so that any process can read it.
-        """
-        p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
-        with (strategy or tf.distribute.get_strategy()).scope():
-            model = self.make_scorer(layer, initial)
-            if compiled is None or not _restart(compiled[0], model):
-                compiled = self._compile(model)
-        model, schedule = compiled
-        if initial is not None:
-            weights = initial.get_weights()
-            if [w.shape for w in model.get_weights()] != [w.shape for w in weights]:
-                raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
-            model.set_weights(weights)
-        validation = None if valid is None else self._validation(valid, smooth, further_metrics, folder)
-        history = train(
-            model,
-            dataset_fn,
-            epochs=epochs or self.epochs,
-            steps_per_epoch=int(one_epoch.cardinality()),
-            validation=validation,
-            checkpoint_dir=folder,
-            settings={**self.identity(), **(settings or {})},
-            prepare=lambda: None if initial is not None else model.adapt(one_epoch),
-            callbacks=[schedule, *callbacks],
-            feature_names=layer.feature_columns,
-            verbose=p["verbose"],
-        )
-        scorer = self.make_scorer(layer, initial)
-        scorer.set_weights(model.get_weights())
-        return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
-
-    def _compile(self, model: EncodedScorer) -> tuple[EncodedScorer, tf.keras.callbacks.Callback]:
+    def compiled(self, model: EncodedScorer) -> tuple[EncodedScorer, tf.keras.callbacks.Callback]:
         """Compiles a model, and returns it with the callback of its learning rate."""
         p = self._params
         rate, decay = p["learning_rate"], p["weight_decay"]
@@ -203,7 +119,7 @@ class TrainingPlan:
         model.compile(optimizer=optimizer, loss=self._of_labels(loss))
         return model, schedule
 
-    def _validation(
+    def validation(
         self,
         valid: tf.data.Dataset,
         smooth: bool,
@@ -229,7 +145,7 @@ class TrainingPlan:
         return SelectedEpoch(valid, made, **options)
 
 
-def _restart(model: EncodedScorer, new: EncodedScorer) -> bool:
+def restarts(model: EncodedScorer, new: EncodedScorer) -> bool:
     """Gives a trained model the variables of a new one, and its optimizer the first ones, if they have the same."""
     known = _keras.IS_KERAS_3 and type(model.optimizer) is LazyAdamW  # none that scales losses
     if not known or (model.get_config(), model.num_features) != (new.get_config(), new.num_features):

@@ -6,7 +6,8 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,8 +22,10 @@ from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
-from tfr_smooth.ranker.plan import Trained, TrainingPlan
+from tfr_smooth.models.encoded_scorer import EncodedScorer
+from tfr_smooth.ranker.plan import TrainingPlan, restarts
 from tfr_smooth.ranker.schema import Schema
+from tfr_smooth.training.trainer import train
 
 if TYPE_CHECKING:
     from tfr_smooth.ranker.ranker import Ranker
@@ -34,6 +37,22 @@ _VALIDATED = 1 << 12  # documents that are scored at once in validation, unless 
 _ENOUGH = 0.9  # of the queries: a training with so many is not repeated with all of them; not tuned
 
 
+class Trained(NamedTuple):
+    """A trained scorer.
+
+    Attributes:
+      scorer: The model with the weights of the best epoch, or of the last epoch without validation.
+      history: The training loss and the validation metrics of each epoch, by name.
+      best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
+      compiled: The trained model and the callback of its learning rate, for another training.
+    """
+
+    scorer: EncodedScorer
+    history: dict[str, list[float]]
+    best_epoch: int | None
+    compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback]
+
+
 @dataclasses.dataclass(kw_only=True)
 class RankerTraining:
     """A training of a `Ranker`: the methods are its steps, in their order, and the attributes what they found.
@@ -43,7 +62,7 @@ class RankerTraining:
       plan: What follows from them, and in `read` from the number of queries.
       init_model: The fitted ranker to continue from, or None.
       checkpoint_dir: As for `Ranker.fit`.
-      options: Further arguments of `TrainingPlan.run`.
+      options: "further_metrics", "strategy" and "callbacks", as for `Ranker.fit`.
 
     Attributes:
       documents: All lists.
@@ -155,29 +174,33 @@ class RankerTraining:
 
     def train(self) -> Trained:
         """Trains on the training queries, and then on all queries if some only chose the number of epochs."""
-        initial = valid = None
-        if self.init_model is not None:
-            initial = self.init_model._uncalibrated()
-            self.settings["init_model"] = digest(initial.get_weights())
+        valid = None
         if self.valid is not None:  # Without weights of documents, but with those of clicks.
             size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
             valid = self.layer.batches(self.valid.without("weight"), size)
         again = self.chooses_epochs and len(self.queries) < _ENOUGH * len(self.documents)
         lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
-        folder = os.path.join(self.checkpoint_dir, "held_out") if again and self.checkpoint_dir else self.checkpoint_dir
-        # The programs of the smooth metric take longer to compile than small tables to train.
-        smooth = not self.chooses_epochs
-        trained = self._train_on(lists, folder, valid=valid, initial=initial, smooth=smooth)
+        folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
+        trained = self._train_on(lists, folder / "held_out" if again and folder else folder, valid)
         if not again:
             return trained
         self.layer, self.prepared, _ = self._learn(np.arange(len(self.documents)), self.layer)
-        options = {"epochs": trained.best_epoch, "compiled": trained.compiled}
-        last = self._train_on(self.prepared, self.checkpoint_dir, **options)
-        return trained._replace(scorer=last.scorer)
+        return trained._replace(scorer=self._train_on(self.prepared, folder, None, trained).scorer)
 
-    def _train_on(self, lists: Lists, folder: str | os.PathLike[str] | None, **options: Any) -> Trained:
-        """Trains on lists; the options are those of `TrainingPlan.run`."""
-        p, layer, plan = self.params, self.layer, self.plan
+    def _train_on(self, lists: Lists, folder: Path | None, valid: Any, before: Trained | None = None) -> Trained:
+        """Trains a scorer.
+
+        Args:
+          lists: The lists.
+          folder: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
+          valid: The validation batches. None uses the last epoch.
+          before: The training that chose the number of epochs. Its step need not be traced again if the network is the
+            same.
+
+        Returns:
+          The trained scorer, outside of the strategy's scope, so that any process can read it.
+        """
+        p, layer, plan, initial = self.params, self.layer, self.plan, None
 
         def epochs(finished: int) -> tf.data.Dataset:
             """Returns the batches of the epochs after the finished ones."""
@@ -189,8 +212,38 @@ class RankerTraining:
             return data.draw_labels(batches, plan.label_weights, seed=p["seed"], first_batch=first)
 
         one_epoch = layer.batches(lists.without("weight", "propensity"), p["batch_size"])
-        given = {"checkpoint_dir": folder, "settings": self.settings, **self.options}
-        return plan.run(layer, epochs, one_epoch, **given, **options)
+        if self.init_model is not None:
+            initial = self.init_model._uncalibrated()
+            self.settings["init_model"] = digest(initial.get_weights())
+        with (self.options["strategy"] or tf.distribute.get_strategy()).scope():
+            model = plan.make_scorer(layer, initial)
+            compiled = before.compiled if before and restarts(before.compiled[0], model) else plan.compiled(model)
+        model, schedule = compiled
+        if initial is not None:
+            weights = initial.get_weights()
+            if [w.shape for w in model.get_weights()] != [w.shape for w in weights]:
+                raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
+            model.set_weights(weights)
+        validation = None
+        if valid is not None:
+            # The programs of the smooth metric take longer to compile than small tables to train.
+            validation = plan.validation(valid, not self.chooses_epochs, self.options["further_metrics"], folder)
+        history = train(
+            model,
+            epochs,
+            epochs=before and before.best_epoch or plan.epochs,
+            steps_per_epoch=int(one_epoch.cardinality()),
+            validation=validation,
+            checkpoint_dir=folder,
+            settings={**plan.identity(), **self.settings},
+            prepare=lambda: None if initial is not None else model.adapt(one_epoch),
+            callbacks=[schedule, *self.options["callbacks"]],
+            feature_names=layer.feature_columns,
+            verbose=p["verbose"],
+        )
+        scorer = plan.make_scorer(layer, initial)
+        scorer.set_weights(model.get_weights())
+        return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
 
 
 def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
