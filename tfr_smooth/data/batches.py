@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+
+if TYPE_CHECKING:
+    from tfr_smooth.data.lists import Lists
 
 # Batches in a pool that is sorted by length. A larger pool would save little padding and shuffle less.
 _POOL = 50
@@ -137,11 +140,9 @@ def dataset(
     labels: Sequence[Part],
     weights: Mapping[str, Part],
     *,
-    lengths: np.ndarray,
-    rows_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    lists: Lists,
     order: Order,
     list_size: int | None,
-    release: Callable[[], None],
 ) -> tf.data.Dataset:
     """Returns the batches of `Lists.batches`.
 
@@ -149,14 +150,12 @@ def dataset(
       inputs: The inputs by name.
       labels: The labels.
       weights: The weights by role, "weight" and "propensity", if there are any.
-      lengths: int64 [queries], the number of documents of each query.
-      rows_of: Returns the rows of the first documents of queries, given their indices and numbers.
+      lists: The lists, of whose rows these are.
       order: The order of the queries.
       list_size: The documents per list, or None for the longest list of each batch.
-      release: Lets the operating system take back the memory of columns that are mapped from a file.
     """
     parts = [*inputs.values(), *labels, *weights.values()]
-    lengths = np.minimum(lengths, list_size or lengths)
+    lengths = np.minimum(lists.lengths, list_size or lists.lengths)
     kinds = [part.dtype for part in parts] + [tf.bool]
     batch = order.batch_size if order.drop_remainder else None
     shapes = [[batch] if part.per_list else [batch, list_size, *part.values.shape] for part in parts]
@@ -169,7 +168,7 @@ def dataset(
         longest = list_size or int(counts.max(initial=0))
         mask = np.arange(longest) < counts[:, None]
         places = np.zeros(mask.shape, np.int64)
-        places[mask] = rows_of(queries, counts)
+        places[mask] = lists.rows_of(queries, counts)
         rows, padding = places.reshape(-1), ~mask
         arrays = []
         for part in parts:
@@ -185,7 +184,7 @@ def dataset(
         read += sum(array.nbytes for array in arrays) + len(queries) * len(arrays) * _PAGES
         if read > _RELEASED:
             read = 0
-            release()
+            lists.release()
         return [*arrays, mask]
 
     @_plain

@@ -497,11 +497,9 @@ class Lists:
             inputs,
             [Part(self.column(name), -1) for name in roles.labels],
             {role: Part(self.column(name), 0) for role, name in weights.items() if name is not None},
-            lengths=self.lengths,
-            rows_of=self.rows_of,
+            lists=self,
             order=Order(batch_size, shuffle, seed, first_epoch, num_epochs, group_by_length, drop_remainder),
             list_size=_arguments.integer_or_none("list_size", list_size, least=1),
-            release=self.release,
         )
 
 
