@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import difflib
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -400,8 +399,7 @@ def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:
     """
     known, own = set(names), {column.name for column in columns}
     for name in (column.name for column in columns if column.name not in known):
-        near = difflib.get_close_matches(name, [other for other in names if other not in own], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = _arguments.hint(name, [other for other in names if other not in own])
         raise ValueError(f"The table must have the column {name!r}, got the columns {listed(names)}.{hint}")
 
 

@@ -157,7 +157,8 @@ def learn_statistics(
     binary = [name for name, column in by_name.items() if isinstance(column, Category) and len(column.categories) <= 2]
     alone = [(name,) for name in by_name if name not in binary]
     for names in [*alone, *map(tuple, crosses)]:
-        if rows is None or all(is_constant(lists, raw[name]) for name in names):
+        # Those that are the same in each list cannot change an order.
+        if rows is None or not any(len(varying(_codes(raw[name])[0][lists.rows], lists.lengths)) for name in names):
             continue
         values = _occurrences(by_name[names[0]], raw[names[0]])
         if len(names) == 2:
@@ -209,11 +210,6 @@ def mean_labels(lists: Lists) -> np.ndarray:
     weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
     labels = np.average([lists.values(name) for name in lists.roles.labels], axis=0, weights=weights)
     return labels if lists.roles.propensity is None else labels / lists.values(lists.roles.propensity)
-
-
-def is_constant(lists: Lists, values: pa.ChunkedArray) -> bool:
-    """Returns whether all documents of each list have the same text, of the texts of the rows of the source."""
-    return not len(varying(_codes(values)[0][lists.rows], lists.lengths))
 
 
 class _Rows(NamedTuple):
