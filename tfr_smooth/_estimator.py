@@ -472,6 +472,11 @@ def _refused_if_damaged(path: str | os.PathLike[str], writer: str) -> Iterator[N
         raise ValueError(f"`path` must be a file of {writer}, got {got}") from error
 
 
+def estimator_class(name: str) -> Any:
+    """Returns the class of a name, from its package, which may need an extra."""
+    return getattr(importlib.import_module(_PACKAGES[name]), name)
+
+
 def load(path: str | os.PathLike[str]) -> Any:
     """Reads an estimator of any class, which `save` wrote.
 
@@ -497,5 +502,5 @@ def load(path: str | os.PathLike[str]) -> Any:
         with zipfile.ZipFile(path) as file:
             check_members(file)
             name = json.loads(file.read(_CONTENT))["estimator"]
-        package = _PACKAGES[name]
-    return getattr(importlib.import_module(package), name).load(path)
+        _arguments.choice("estimator", name, _PACKAGES)
+    return estimator_class(name).load(path)

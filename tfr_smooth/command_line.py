@@ -11,7 +11,6 @@ import contextlib
 import csv
 import dataclasses
 import functools
-import importlib
 import inspect
 import os
 import re
@@ -29,17 +28,14 @@ import tensorflow as tf
 from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, load, training
+from tfr_smooth._estimator import estimator_class
 from tfr_smooth.columns.kinds import listed, types_of_kinds
 from tfr_smooth.data.column_values import value_type
 from tfr_smooth.data.reading.files import files_of, raw_table, read_table
 from tfr_smooth.data.reading.sources import ranking
 from tfr_smooth.data.reading.value_types import TYPES, Reading
 
-# By name: the package and the class, which may need optional packages.
-_ESTIMATORS = {
-    "ranker": ("tfr_smooth", "Ranker"),
-    "text": ("tfr_smooth.text", "TextRanker"),
-}
+_ESTIMATORS = {"ranker": "Ranker", "text": "TextRanker"}
 _COMMANDS = {
     "train": "TABLE .. --model=FILE.keras [--validation=TABLE] [--estimator=ranker|text]",
     "score": "MODEL TABLE .. OUT.csv|OUT.parquet",
@@ -72,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("\n".join(f"tfr-smooth {name} {about} [FLAG ..]" for name, about in _COMMANDS.items()))
             print("The flags: tfr-smooth train --help [--estimator=..], or tfr-smooth COMMAND MODEL --help")
         else:
-            _arguments.choice("command", command, tuple(_COMMANDS))
+            _arguments.choice("command", command, _COMMANDS)
             {"train": _train, "score": _score, "evaluate": _evaluate, "export": _export}[command](arguments)
         return 0
     except (ValueError, OSError, ImportError, pa.ArrowException, tf.errors.OpError) as error:
@@ -150,7 +146,7 @@ def _train(arguments: Sequence[str]) -> None:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--estimator", default="ranker")
     chosen = first.parse_known_args(arguments)[0].estimator
-    cls = _class(*_ESTIMATORS[_arguments.choice("--estimator", chosen, tuple(_ESTIMATORS))])
+    cls = estimator_class(_ESTIMATORS[_arguments.choice("--estimator", chosen, _ESTIMATORS)])
     parser = _Parser("train", cls, cls.fit, data.read_files)
     parser.add_argument("--estimator", help="ranker (default) or text.")
     parser.add_argument("--model", required=True, help="The file to write, which ends in .keras.")
@@ -268,10 +264,6 @@ def _export(arguments: Sequence[str]) -> None:
     given = _Parser("export", estimator.export).parsed(arguments)
     del given["model"]
     print(f"Wrote {estimator.export(given.pop('folder'), **given)}")
-
-
-def _class(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 def _loaded(arguments: Sequence[str]) -> Any:
