@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth.columns.kinds import Column, TrainingValues
-from tfr_smooth.columns.number import mean_of
+from tfr_smooth.columns.kinds import TrainingValues
+from tfr_smooth.columns.number import Filled, mean_of
 from tfr_smooth.data.column_values import TEXTS, value_type
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_dates
@@ -24,7 +23,7 @@ _LIKE_DATES = 0.9  # of different texts, so many; not tuned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Date(Column):
+class Date(Filled):
     """A column of dates: the feature is the number of days since the mean date in training, computed in float64.
 
     Args:
@@ -42,7 +41,6 @@ class Date(Column):
       tf.int64
     """
 
-    fill: float = 0.0
     format: str = ""
 
     kind = "date"
@@ -51,14 +49,8 @@ class Date(Column):
     default_for = ("date", "text")
     accepts = ("date", "text")
     dtype = tf.int64
-    ordered = True
     missing_value = int(np.iinfo(np.int64).min)
     empty_type = pa.timestamp("s")
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        super().__post_init__()
-        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
 
     @classmethod
     def reason_for(cls, values: TrainingValues) -> str:
@@ -87,11 +79,6 @@ class Date(Column):
     def reads(self) -> str:
         """The kind, with the format."""
         return f"date:{self.format}" if self.format else "date"
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return 1 + self.has_missing
 
     def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
         """Returns the features of seconds since 1970-01-01 UTC."""

@@ -17,7 +17,32 @@ from tfr_smooth.data.reading.checks import Where, check_differences, refuse_wher
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Number(Column):
+class Filled(Column):
+    """Base class of columns of one number per row, in which the mean replaces missing values.
+
+    Args:
+      name: The name in the table, not empty.
+      has_missing: Whether values were missing in training. If so, a second feature indicates this.
+      fill: The mean of the known values in training.
+    """
+
+    fill: float = 0.0
+
+    ordered = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 1 + self.has_missing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Number(Filled):
     """A column of numbers: the feature is the value, or the mean for a missing one.
 
     Args:
@@ -34,8 +59,6 @@ class Number(Column):
       2
     """
 
-    fill: float = 0.0
-
     kind = "number"
     contains = "numbers"
     default_for = ("number",)
@@ -44,12 +67,6 @@ class Number(Column):
     missing_value = np.nan
     empty_type = pa.float32()
     stacked = True
-    ordered = True
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        super().__post_init__()
-        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
 
     @classmethod
     def reason_for(cls, values: TrainingValues) -> str:
@@ -75,11 +92,6 @@ class Number(Column):
     def reads(self) -> str:
         """The kind."""
         return self.kind
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return 1 + self.has_missing
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
