@@ -63,12 +63,11 @@ class WeightedSumLoss(RankingLoss):
 
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists, with the weights as each loss takes them."""
-        return tf.add_n(
-            [
-                factor * _padded.fill(loss.weighted(labels, scores, mask, weights), loss.counts(labels, mask), 0.0)
-                for loss, factor in zip(self.losses, self.weights, strict=True)
-            ]
-        )
+        total = []
+        for loss, factor in zip(self.losses, self.weights, strict=True):
+            values = loss.weighted(labels, scores, mask, weights)
+            total.append(factor * _padded.fill(values, loss.counts(labels, mask), 0.0))
+        return tf.add_n(total)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists that all losses exclude."""

@@ -72,7 +72,8 @@ class FlattenList(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         examples = {}
         for name, values in example_features.items():
             values = _finite_at_padding(tf.convert_to_tensor(values), mask)
-            examples[name] = _rows(values if indices is None else tf.gather(values, indices, batch_dims=1), shape)
+            values = values if indices is None else tf.gather(values, indices, batch_dims=1)
+            examples[name] = tf.reshape(values, tf.concat([[shape[0] * shape[1]], tf.shape(values)[2:]], axis=0))
         return context, examples
 
 
@@ -347,11 +348,6 @@ def _circular_indices(mask: tf.Tensor) -> tf.Tensor:
     real_first = tf.argsort(tf.where(mask, positions, positions + tf.size(positions)), axis=1)
     count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True)
     return tf.where(mask, positions, tf.gather(real_first, positions % tf.maximum(count, 1), batch_dims=1))
-
-
-def _rows(values: tf.Tensor, list_shape: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, ...] values as [batch * list, ...]."""
-    return tf.reshape(values, tf.concat([[list_shape[0] * list_shape[1]], tf.shape(values)[2:]], axis=0))
 
 
 def _finite_at_padding(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
