@@ -12,19 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.columns import list_context
 from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
-from tfr_smooth.columns.list_context import (
-    Raw,
-    in_parts,
-    list_ranks,
-    list_shares,
-    ordered_columns,
-    ordered_values,
-    padded,
-    raw_rows,
-)
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
 from tfr_smooth.columns.statistics import WIDTH, Statistic
@@ -136,7 +127,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self._numbers: tuple[Any, ...] = tuple(column for column in self.columns if column.stacked)
         self._others = [column for column in self.columns if not column.stacked]
-        ordered = ordered_columns(self.columns)  # first those of numbers, then those of dates
+        ordered = list_context.ordered_columns(self.columns)  # first those of numbers, then those of dates
         self.list_ranks = _chosen("list_ranks", list_ranks, ordered, "numbers, booleans or dates")
         shared = [column.name for column in self.columns if column.shared]
         self.list_shares = _chosen("list_shares", list_shares, shared, "ids, categories or sets")
@@ -286,7 +277,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         Returns:
           float32 [batch, list, num_features], and the mask [batch, list].
         """
-        (numbers, others), mask = padded((numbers, dict(others)), lengths)
+        (numbers, others), mask = list_context.padded((numbers, dict(others)), lengths)
         return self.prepare(numbers, others, mask), mask
 
     def prepare(self, numbers: Any, others: Mapping[str, Any], mask: tf.Tensor | None = None) -> tf.Tensor:
@@ -320,8 +311,9 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
                 raise ValueError(f"`inputs` must be {expected}, got shape {shape}.")
             mask = tf.ones(tf.shape(parts[0])[:2], tf.bool) if mask is None else mask
         if self.list_ranks:
-            parts.append(list_ranks(ordered_values(self.columns, numbers, values, self.list_ranks), mask))
-        parts += [list_shares(values[name], mask)[..., tf.newaxis] for name in self.list_shares]
+            ordered = list_context.ordered_values(self.columns, numbers, values, self.list_ranks)
+            parts.append(list_context.list_ranks(ordered, mask))
+        parts += [list_context.list_shares(values[name], mask)[..., tf.newaxis] for name in self.list_shares]
         features, places = tf.concat(parts, axis=-1), self._places
         if not np.array_equal(places, np.arange(len(places))):
             features = tf.gather(features, places, axis=-1)
@@ -404,7 +396,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         others = {column.name: tf.TensorSpec([None, *column.shape], column.dtype) for column in self._others}
         return tf.TensorSpec([None, count], tf.float32), others
 
-    def raw(self, lists: Lists, rows: np.ndarray) -> Raw:
+    def raw(self, lists: Lists, rows: np.ndarray) -> list_context.Raw:
         """Returns the raw values of rows of the source of lists that `learn` or `raw_lists` returned.
 
         Args:
@@ -414,7 +406,8 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         Returns:
           The numbers [n, columns of numbers], and the values of the other columns by name.
         """
-        numbers, others = (lists.column(DENSE)(rows), {}) if self.stacked else raw_rows(lists, rows, self.columns)
+        raw = (lists.column(DENSE)(rows), {}) if self.stacked else list_context.raw_rows(lists, rows, self.columns)
+        numbers, others = raw
         if STATISTICS in lists.roles.features:
             others[STATISTICS] = lists.column(STATISTICS)(rows)
         return numbers, others
@@ -437,7 +430,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             return lists
         else:
             matrix, all_rows = np.zeros([count, width], np.float32), lists.rows
-            for places, lengths in in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
+            for places, lengths in list_context.in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
                 matrix[all_rows[places]] = self.features(lists, all_rows[places], lengths)
             prepared = lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
         prepared.is_prepared = True

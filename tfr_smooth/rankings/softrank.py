@@ -24,15 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
-from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.rank_distributions import (
-    mean_and_variance,
-    rank_binomial,
-    rank_normal,
-    sinkhorn_scaled,
-    win_densities,
-    win_probabilities_of,
-)
+from tfr_smooth.rankings import dcg, rank_distributions
 from tfr_smooth.rankings.ranking import RANKINGS, DocumentRanking
 
 
@@ -123,7 +115,7 @@ class SoftRank(DocumentRanking):
             expected = _expected_discounts(scores, mask, sigma, *log2_mixture(length))
             return tf.ensure_shape(expected, scores.shape)
         if is_binomial and isinstance(discount, dcg.ShallowDiscount):
-            moments = mean_and_variance(self._wins(scores, mask))
+            moments = rank_distributions.mean_and_variance(self._wins(scores, mask))
             expected = discount.expected(*moments, _padded.count(mask, tf.float64))
         else:
             if isinstance(discount, tuple):  # 0 beyond the table
@@ -137,17 +129,17 @@ class SoftRank(DocumentRanking):
         wins = self._wins(scores, mask)
         computed = _padded.length(scores) if self.sinkhorn_steps else ranks  # Every rank counts in a sum.
         if self.distribution == "normal":
-            distributions = rank_normal(wins, mask, computed)
+            distributions = rank_distributions.rank_normal(wins, mask, computed)
         else:
-            distributions = rank_binomial(wins, computed)
+            distributions = rank_distributions.rank_binomial(wins, computed)
         places = tf.logical_and(mask[:, :, tf.newaxis], _padded.rank_mask(mask, computed)[:, tf.newaxis])
         distributions = _padded.fill(distributions, places, 0.0)
         if self.sinkhorn_steps:
-            distributions = sinkhorn_scaled(distributions, places, self.sinkhorn_steps)
+            distributions = rank_distributions.sinkhorn_scaled(distributions, places, self.sinkhorn_steps)
         return distributions[:, :, :ranks]
 
     def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        return win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
+        return rank_distributions.win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
 
 
 @_compiled.program
@@ -155,7 +147,7 @@ def _expected_program(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the expected discounts [batch, list], the products [M, batch, list] of the terms, and the wins."""
-    wins = win_probabilities_of(scores, mask, sigma)
+    wins = rank_distributions.win_probabilities_of(scores, mask, sigma)
     by_contest, decays = tf.transpose(wins, [1, 0, 2]), decays[:, tf.newaxis, tf.newaxis]
 
     # One contest at a time for all documents and terms: XLA multiplies arrays faster than it reduces an array. The
@@ -188,7 +180,7 @@ def _gradient_program(
         return m + 1, to_wins - scaled[m][:, tf.newaxis] / (1.0 - decays[m] * wins)
 
     to_wins = tf.while_loop(lambda m, _: m < tf.shape(weights)[0], body, (0, tf.zeros_like(wins)))[1]
-    to_differences = to_wins * win_densities(scores, mask, sigma)
+    to_differences = to_wins * rank_distributions.win_densities(scores, mask, sigma)
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
 
 
