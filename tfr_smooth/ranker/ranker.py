@@ -426,7 +426,6 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument is invalid, or `training.fit_calibration` cannot fit the scores.
         """
-        self._fitted()
         scorer = self._uncalibrated()
         documents = self._lists(X, y, qid, group, needs=["label"])
         labels = np.squeeze(np.stack([documents.values(name) for name in documents.roles.labels], axis=1))
