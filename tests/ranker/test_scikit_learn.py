@@ -60,7 +60,6 @@ EXPECTED = {
     "check_regressors_train": "`score` is NDCG, of whole labels",
     "check_sample_weights_not_an_array": "labels that refuse NumPy's functions",
     "check_regressor_data_not_an_array": "labels that refuse NumPy's functions",
-    "check_dict_unchanged": "the first `predict` keeps its compiled function",
 }
 
 
