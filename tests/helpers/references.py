@@ -327,7 +327,7 @@ def swaps(wires, network):
         size *= 2
 
 
-def sorting_network_indicators(scores, steepness=10.0, sorting_network="bitonic", distribution="cauchy"):
+def sorting_network_indicators(scores, steepness=3.0, sorting_network="bitonic", distribution="cauchy"):
     """The relaxed permutation of arXiv:2105.04019, Eq. 2 and 3, from the documents in descending order.
 
     A bitonic network has a power of two of wires, those without a document at minus infinity.

@@ -70,7 +70,7 @@ class SortingNetwork(Ranking):
         [1.   0.   0.  ]]]
     """
 
-    steepness: float | tf.Variable = 10.0
+    steepness: float | tf.Variable = 3.0
     sorting_network: str = "bitonic"
     distribution: str = "cauchy"
 
