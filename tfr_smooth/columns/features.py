@@ -23,7 +23,7 @@ from tfr_smooth.columns.trees import Trees
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE, STATISTICS
+from tfr_smooth.data.roles import DENSE, NUMBERS, STATISTICS
 
 TREES = "trees"  # stands for a column among the names of features
 _MOST_PRINTED = 40  # columns
@@ -238,6 +238,11 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         return [*self._blocks("vector"), *([[first, count]] if count else [])]
 
     @property
+    def number_names(self) -> list[str]:
+        """The names of the columns of numbers, in the order of `prepare`."""
+        return [column.name for column in self._numbers]
+
+    @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
         """The argument `example_feature_spec` of `serving.export_ranker`: a column that a proto lacks is missing."""
         if self.stacked:
@@ -260,11 +265,14 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             if values.shape[-1] not in (None, len(self.columns)):
                 raise ValueError(f"`inputs` must have {len(self.columns)} numbers per row, got shape {values.shape}.")
             return self.prepare(values, {}, list_mask)
-        absent = [column.name for column in self.columns if column.name not in inputs]
+        needed = self._others if NUMBERS in inputs else self.columns
+        absent = [column.name for column in needed if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
-        numbers = [tf.cast(inputs[column.name], tf.float32) for column in self._numbers]
-        return self.prepare(tf.stack(numbers, axis=-1) if numbers else None, inputs, list_mask)
+        numbers = inputs.get(NUMBERS)
+        if numbers is None and self._numbers:
+            numbers = tf.stack([tf.cast(inputs[name], tf.float32) for name in self.number_names], axis=-1)
+        return self.prepare(numbers, inputs, list_mask)
 
     def prepare_lists(self, numbers: Any, others: Mapping[str, Any], lengths: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the features of the raw values of whole lists.

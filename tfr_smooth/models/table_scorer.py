@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns import Column
 from tfr_smooth.columns.features import TableFeatures
+from tfr_smooth.data.roles import NUMBERS
 from tfr_smooth.models.scorer import FeatureScorer
 
 
@@ -130,11 +131,23 @@ class TableScorer(FeatureScorer):
         features = tf.where(tf.expand_dims(mask, -1), features, 0.0)
         return self.scorer({"features": features, "mask": mask}, training=training)
 
+    def with_stacked_numbers(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the columns with the numbers of documents as one tensor, which takes few operations for many columns.
+
+        Args:
+          inputs: The columns by name, as for `call`.
+        """
+        names = self.table_features.number_names
+        if not names or self.table_features.stacked or set(names) & set(self.query_columns):
+            return dict(inputs)
+        others = {name: values for name, values in inputs.items() if name not in names}
+        return {NUMBERS: tf.stack([inputs[name] for name in names], axis=-1), **others}
+
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the columns [batch, list], with those of the list repeated."""
         columns = {column.name: column for column in self.table_features.columns}
         texts = {f"{name}_ids": name for name in self.table_features.encoders}
-        raw = {name: values for name, values in inputs.items() if name in columns}
+        raw = {name: values for name, values in inputs.items() if name in columns or name == NUMBERS}
         raw |= {texts[name]: values for name, values in inputs.items() if name in texts.keys() - columns}
         first = next((raw[name] for name in raw if name not in self.query_columns), None)
         for name in set(raw) & set(self.query_columns):

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _keras, _padded
 from tfr_smooth.columns import Column
 from tfr_smooth.data.reading import records
-from tfr_smooth.models import PADDING_SCORE
+from tfr_smooth.models import PADDING_SCORE, TableScorer
 
 # The score of a document that the model cannot score: a feature of it or of its list, or the model's score, is NaN or
 # infinite. Such documents are ranked after all other documents and before padding. They are not an error, because a
@@ -281,6 +281,8 @@ class _Scorer:
 
     def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
         """Returns the scores [batch, list] by output name (None for a single output), and where they are valid."""
+        if isinstance(self.model, TableScorer):
+            features = self.model.with_stacked_numbers(features)
         valid = self.inputs.valid_documents(features, mask)
         asked = self.inputs.without_invalid(features)
         if self.inputs.mask_feature_name is not None:
@@ -349,12 +351,16 @@ def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
     specs = inputs.tensor_specs()
     features = {name: tf.ensure_shape(values, specs[name].shape) for name, values in features.items()}
     shape, first = _list_shape(features, inputs), next(iter(inputs.examples))
-    # One check, as each takes two functions: with thousands of columns, their graphs take minutes.
-    lists = tf.stack([tf.shape(values)[0] for values in features.values()])
-    documents = tf.stack([shape[1] if name in inputs.context else tf.shape(features[name])[1] for name in features])
-    fits = tf.equal(lists, shape[0]) & tf.equal(documents, shape[1])
-    wrong = tf.boolean_mask(tf.constant([*features]), ~fits)
-    check = tf.debugging.Assert(tf.reduce_all(fits), [wrong, "must have as many lists and documents as", first])
+    # Few operations for all columns of a kind: with thousands of columns, their graphs would take minutes.
+    kinds: dict[Any, list[str]] = {}
+    for name, values in features.items():
+        kinds.setdefault((1 if name in inputs.context else 2, values.shape.rank, values.dtype), []).append(name)
+    wrong = []
+    for (axes, *_), names in kinds.items():
+        shapes = tf.stack(tf.shape_n([features[name] for name in names]))[:, :axes]
+        wrong.append(tf.boolean_mask(tf.constant(names), tf.reduce_any(shapes != shape[:axes], axis=1)))
+    names = tf.concat(wrong, axis=0)
+    check = tf.debugging.Assert(tf.equal(tf.size(names), 0), [names, "must have as many lists and documents as", first])
     with tf.control_dependencies([check]):
         return {name: tf.identity(values) for name, values in features.items()}
 
