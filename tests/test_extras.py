@@ -10,7 +10,7 @@ from tfr_smooth import _keras
 pytestmark = pytest.mark.slow
 OPTIONAL = ["implicit", "keras_hub", "matplotlib", "onnx", "optuna"]
 OPTIONAL += ["pytrec_eval", "safetensors", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
-OPTIONAL += ["tensorflow_text", "threadpoolctl"]
+OPTIONAL += ["threadpoolctl", "tokenizers", "transformers"]
 
 PROGRAM = """
 import importlib, json, sys, warnings

@@ -116,7 +116,6 @@ def with_weights(function: Any, variables: Sequence[Any], signature: Sequence[tf
     Raises:
       ValueError, ImportError: As for `converted`.
     """
-    import keras
     from onnx.numpy_helper import from_array
 
     weights = {f"weight_{number}": variable for number, variable in enumerate(variables)}
@@ -124,7 +123,7 @@ def with_weights(function: Any, variables: Sequence[Any], signature: Sequence[tf
 
     def of_weights(*given: tf.Tensor) -> Any:
         values = [*zip(variables, given, strict=False)]
-        with keras.StatelessScope(state_mapping=values):
+        with tf.keras.StatelessScope(state_mapping=values):
             return function(*given[len(values) :])
 
     proto = converted(tf.function(of_weights, autograph=False), [*specs, *signature])
