@@ -30,7 +30,7 @@ def test_the_activation_is_that_of_the_model_also_after_saving(tmp_path):
 
 def test_what_kerashub_does_not_read_is_refused(tmp_path):
     for values, message in (
-        ({"hidden_act": "mish"}, "`activation` must be one of .*, got 'mish'"),
+        ({"hidden_act": "mish"}, "config.json: hidden_act must be 'gelu' or .*, got 'mish'"),
         ({"num_hidden_layers": 3}, "KerasHub cannot read it: .*encoder.layer.2"),
         ({"vocab_size": 29}, "KerasHub cannot read it: .*shape"),
     ):

@@ -120,6 +120,7 @@ REFUSED = [  # a folder, a file with other values or another content, and what i
     ("roberta", "config.json", {"pad_token_id": 0}, "config.json: pad_token_id must be 1, got 0"),
     ("bert", LIBRARY, {"prompts": {"q": "x"}, "default_prompt_name": "q"}, "default_prompt_name must be None for pair"),
     ("bert", "tokenizer.json", "{}", "transformers cannot read its tokenizer: "),
+    ("bert", "tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens must be False, got True"),
     ("bert", "model.safetensors.index.json", {}, "classifier.* cannot be read|KeyError"),
     ("bert", "modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
     ("bert", "modules.json", [{"type": f"{SBERT}CNN", "path": "0"}], "modules must be an encoder of .*, got CNN"),
@@ -352,7 +353,12 @@ def test_the_names_of_an_encoder_without_a_head_have_no_prefix(family, tmp_path)
     # Those of all-distilroberta-v1 and other models of sentence-transformers.
     folder = changed(tmp_path, family, architectures=["Model"])
     tensors = safetensors.load_file(folder / "model.safetensors")
-    plain = {name.removeprefix(f"{family}."): value for name, value in tensors.items() if name.startswith(family)}
+    of_encoder = {name.removeprefix(f"{family}."): value for name, value in tensors.items() if name.startswith(family)}
+    plain = {  # and layer normalization has the names of old files
+        name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): value
+        for name, value in of_encoder.items()
+        if "pooler" not in name
+    }
     safetensors.save_file(plain, folder / "model.safetensors")
     ids = tf.constant([[2, 5, 6, 7, 3]])
     found, expected = (text.load_encoder(path)(ids) for path in (folder, FOLDER / family))
@@ -378,6 +384,7 @@ def test_a_model_of_vectors_ranks_by_cosines(has_dense, tmp_path):
         (folder / "Dense").mkdir()
         safetensors.save_file({"linear.weight": kernel, "linear.bias": bias}, folder / "Dense" / "model.safetensors")
         config = {"in_features": 12, "out_features": 5, "activation_function": "torch.nn.modules.Tanh"}
+        config |= {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
         write(folder / "Dense" / "config.json", config)
     ranker = text.TextRanker.from_pretrained(folder)
     assert ranker.get_params()["length"] == ranker.get_params()["query_length"] == 20

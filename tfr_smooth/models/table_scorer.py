@@ -137,11 +137,17 @@ class TableScorer(FeatureScorer):
         Args:
           inputs: The columns by name, as for `call`.
         """
-        names = self.table_features.number_names
-        if not names or self.table_features.stacked or set(names) & set(self.query_columns):
+        names = self.stackable_numbers
+        if not names or NUMBERS in inputs:
             return dict(inputs)
         others = {name: values for name, values in inputs.items() if name not in names}
         return {NUMBERS: tf.stack([inputs[name] for name in names], axis=-1), **others}
+
+    @property
+    def stackable_numbers(self) -> list[str]:
+        """The columns that `with_stacked_numbers` stacks: all numbers, unless some are of the list."""
+        names = self.table_features.number_names
+        return [] if self.table_features.stacked or set(names) & set(self.query_columns) else names
 
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the columns [batch, list], with those of the list repeated."""

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _files
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector
+from tfr_smooth.data.roles import NUMBERS
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.servable import RankerInputs, make_servable
@@ -63,15 +64,20 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     with _arguments.needed("onnx", extra="onnx", by="`export_onnx`"):
         import onnx
     lookups: dict[str, _Lookup] = {}
+    numbers: list[str] = []
     if isinstance(_arguments.instance("model", model, Scorer), TableScorer):
         model, lookups = _with_lookups(model)
     if isinstance(model, TableScorer) and not model.table_features.stacked:
-        inputs = RankerInputs(**model.export_arguments)
+        numbers, arguments = model.stackable_numbers, model.export_arguments
+        specs = {name: spec for name, spec in arguments["example_feature_spec"].items() if name not in numbers}
+        if numbers:  # As one tensor: tf2onnx would take minutes for thousands of columns.
+            specs[NUMBERS] = tf.io.FixedLenFeature([len(numbers)], tf.float32)
+        inputs = RankerInputs(**{**arguments, "example_feature_spec": specs})
     else:
         if getattr(model, "num_features", None) is None:
             raise ValueError("`model` must have weights, got none: call it once.")
         inputs = RankerInputs.dense(model.num_features, missing_values=isinstance(model, TableScorer))
-    if taken := sorted({"scores", "valid", "order"} & set(inputs.arguments)):
+    if taken := sorted({"scores", "valid", "order"} & {*inputs.arguments, *numbers}):
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
     call_once(model, inputs, hint="")
     servable, _ = make_servable(model, inputs)
@@ -80,7 +86,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
     for output in proto.graph.output:  # ONNX before 1.19 cannot leave them out.
         inner, output.name = output.name, output.name.removeprefix(_INNER)
         proto.graph.node.append(onnx.helper.make_node("Identity", [inner], [output.name]))
-    _name_inputs(proto.graph, {argument: name for name, argument in inputs.arguments.items()}, lookups)
+    _name_inputs(proto.graph, {argument: name for name, argument in inputs.arguments.items()}, lookups, numbers)
     proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 2))
     onnx.checker.check_model(proto, full_check=True)
     _files.write_bytes(path, [proto.SerializeToString()])
@@ -232,8 +238,8 @@ def _erfc(ctx: Any, node: Any, name: str, args: Sequence[Any]) -> None:
     ctx.make_node("Sub", [one, ctx.make_node("Erf", inputs).output[0]], **options)
 
 
-def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup]) -> None:
-    """Adds the inputs of columns by their names, and the lookups of texts."""
+def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lookup], numbers: Sequence[str]) -> None:
+    """Adds the inputs of columns by their names, the lookups of texts, and what stacks the numbers."""
     from onnx import TensorProto, helper
     from onnx.numpy_helper import from_array
 
@@ -241,6 +247,14 @@ def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lo
     for inner in graph.input:
         name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
         shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
+        if name == NUMBERS:
+            graph.initializer.append(from_array(np.array([2]), f"{inner.name} axis"))
+            parts = [f"{inner.name} {place}" for place in range(len(numbers))]
+            for number, part in zip(numbers, parts, strict=True):
+                inputs.append(helper.make_tensor_value_info(number, dtype, shape[:2]))
+                nodes.append(helper.make_node("Unsqueeze", [number, f"{inner.name} axis"], [part]))
+            nodes.append(helper.make_node("Concat", parts, [inner.name], axis=2))
+            continue
         if name in lookups:
             texts, features, is_shared = lookups[name]
             shape, dtype = shape[:-1], TensorProto.STRING

@@ -31,7 +31,7 @@ _FILES = [
     *("sentencepiece.bpe.model", "added_tokens.json", "special_tokens_map.json"),
     *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
-_OF_BERT = ("bert", "electra")
+_POOLERS = {"bert": "pooler.dense", "electra": "pooler.dense", "albert": "albert.pooler"}
 
 
 def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, **options: Any) -> Encoder:
@@ -107,7 +107,7 @@ def _tokenizer_of(folder: Path, tokens: int) -> tuple[str, dict[str, Any]]:
     for path in folder.iterdir():
         if path.suffix in (".json", ".txt", ".model") and (size := path.stat().st_size) > most:
             raise ValueError(f"{path}: must have at most {most} bytes for {tokens} tokens, got {size}")
-    settings = configurations.read(folder / "sentence_bert_config.json")
+    settings = configurations.transformer_of(folder)
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)  # It warns that PyTorch is missing.
     try:
@@ -128,6 +128,8 @@ def _tokenizer_of(folder: Path, tokens: int) -> tuple[str, dict[str, Any]]:
         ) from error
     finally:
         logging.disable(level)
+    if backend.encode_special_tokens:
+        raise ValueError(f"{folder / 'tokenizer_config.json'}: split_special_tokens must be False, got True")
     segments = "token_type_ids" in found.model_input_names
     return backend.to_str(), {"segments": segments, "truncation_side": found.truncation_side}
 
@@ -185,29 +187,33 @@ def _readable(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
 def _renamed(folder: Path, config: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Returns the weights under the names that KerasHub reads, or nothing if the files have these.
 
-    ELECTRA is read as BERT. Encoders without a head have names without the prefix. The pooler of BERT, which is no part
-    of the hidden states, may be missing.
+    ELECTRA is read as BERT. Encoders without a head have names without the prefix, and old ones other names in layer
+    normalization. The pooler, which is no part of the hidden states, may be missing.
     """
     from safetensors import safe_open
     from safetensors.numpy import load_file
 
     kind, known = config.get("model_type"), {*_files_of(folder).values(), "model.safetensors"}
     files = sorted(name for name in known if (folder / name).is_file())
-    if kind not in (*_OF_BERT, "albert", "distilbert", "roberta") or not files:
+    if kind not in (*_POOLERS, "distilbert", "roberta") or not files:
         return {}
     names: list[str] = []
     for name in files:
         with safe_open(folder / name, framework="np") as file:
             names += file.keys()
-    has_names = kind in _OF_BERT or any(name.startswith(f"{kind}.") for name in names)
-    has_pooler = kind not in _OF_BERT or any(name.endswith("pooler.dense.weight") for name in names)
-    if has_names and has_pooler:
+    prefix = "" if kind in ("bert", "electra") or any(name.startswith(f"{kind}.") for name in names) else f"{kind}."
+    renamed = {
+        name: prefix + name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias") for name in names
+    }
+    pooler = _POOLERS.get(str(kind), "")
+    if any(name.endswith(f"{pooler}.weight") for name in renamed.values()):
+        pooler = ""
+    if not pooler and [*renamed.values()] == names:
         return {}
-    prefix = "" if has_names else f"{kind}."
-    weights = {f"{prefix}{key}": value for name in files for key, value in load_file(folder / name).items()}
-    if not has_pooler:
+    weights = {renamed[key]: value for name in files for key, value in load_file(folder / name).items()}
+    if pooler:
         width = config["hidden_size"]
-        weights |= {"pooler.dense.weight": np.zeros([width, width], "f"), "pooler.dense.bias": np.zeros(width, "f")}
+        weights |= {f"{pooler}.weight": np.zeros([width, width], "f"), f"{pooler}.bias": np.zeros(width, "f")}
     return weights
 
 

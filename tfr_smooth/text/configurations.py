@@ -66,6 +66,11 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
     return [(module["type"].rpartition(".")[2], folder / module["path"]) for module in modules]
 
 
+def transformer_of(folder: Path) -> dict[str, Any]:
+    """Returns sentence_bert_config.json, which sentence-transformers reads only beside modules.json."""
+    return read(folder / "sentence_bert_config.json") if (folder / "modules.json").is_file() else {}
+
+
 def vectors_of(folder: Path) -> dict[str, Any]:
     """Returns how a checkpoint of sentence-transformers makes vectors, as arguments of `Encoder`.
 
@@ -84,6 +89,8 @@ def vectors_of(folder: Path) -> dict[str, Any]:
         modes = [key[len("pooling_mode_") :] for key in config if key.startswith("pooling_mode_") and config[key]]
     if prompts and not config.get("include_prompt", True):
         raise ValueError(f"{path}: include_prompt must be True with the prompts {prompts}, got False")
+    if modes == ["mean_sqrt_len_tokens"] and any(kind == "Dense" for kind, _ in modules_of(folder)):
+        raise ValueError(f"{path}: pooling_mode must be another with a dense layer, got mean_sqrt_len_tokens")
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ValueError(f"{path}: the pooling must be one of {', '.join(_POOLINGS)}, got {', '.join(modes)}")
     return {"pooling": _POOLINGS[modes[0]], "prompts": prompts}

@@ -13,6 +13,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.text import configurations
 from tfr_smooth.text.checkpoints import tensors
 from tfr_smooth.text.configurations import read_json
+from tfr_smooth.text.reranker import HIDDEN
 
 _PAIRS = "ForSequenceClassification"
 # By architecture, the layer between the first token and the score with its activation, and the layer of the score.
@@ -80,7 +81,7 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
         return None
     if found == "late":
         return _late(folder)
-    length = configurations.read(folder / "sentence_bert_config.json").get("max_seq_length")
+    length = configurations.transformer_of(folder).get("max_seq_length")
     path = folder / "tokenizer_config.json"
     length = length or (read_json(path).get("model_max_length") if path.is_file() else None)
     places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
@@ -118,6 +119,7 @@ def _dense(folder: Path) -> Head:
     config = configurations.read(folder / "config.json", "dense", is_needed=True)
     name = config["activation_function"].rpartition(".")[2].lower().replace("identity", "linear")
     bias = [np.zeros(config["out_features"], np.float32)]
+    _arguments.choice(f"{folder / 'config.json'}: activation_function", name, HIDDEN)
     kernel, *given = tensors(folder, ["linear.weight", *(["linear.bias"] if config.get("bias", True) else [])])
     return Head({"dense": [config["out_features"], name]}, [kernel.T, *(given or bias)])
 
