@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _FILES = [
     *("sentencepiece.bpe.model", "added_tokens.json", "special_tokens_map.json"),
     *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
+_LOADING = threading.Lock()  # Threads would find transformers half imported.
 _POOLERS = {"bert": "pooler.dense", "electra": "pooler.dense", "albert": "albert.pooler"}
 
 
@@ -108,30 +110,36 @@ def _tokenizer_of(folder: Path, tokens: int) -> tuple[str, dict[str, Any]]:
         if path.suffix in (".json", ".txt", ".model") and (size := path.stat().st_size) > most:
             raise ValueError(f"{path}: must have at most {most} bytes for {tokens} tokens, got {size}")
     settings = configurations.transformer_of(folder)
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # It warns that PyTorch is missing.
-    try:
-        with _arguments.needed("transformers", extra="text", by="`load_encoder`"):
-            import tokenizers
-            import transformers
-        found: Any = transformers.AutoTokenizer.from_pretrained(os.fspath(folder), local_files_only=True)
-        backend = found.backend_tokenizer
-        if settings.get("do_lower_case"):
-            first = tokenizers.normalizers.Lowercase()
-            backend.normalizer = tokenizers.normalizers.Sequence([first, *filter(None, [backend.normalizer])])
-    except ImportError:
-        raise
-    except Exception as error:  # Each format raises other types.
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"{folder}: transformers cannot read its tokenizer: {type(error).__name__}: {reason}"
-        ) from error
-    finally:
-        logging.disable(level)
+    with _LOADING, _quiet():
+        try:
+            with _arguments.needed("transformers", extra="text", by="`load_encoder`"):
+                import tokenizers
+                import transformers
+            found: Any = transformers.AutoTokenizer.from_pretrained(os.fspath(folder), local_files_only=True)
+            backend = found.backend_tokenizer
+        except ImportError:
+            raise
+        except Exception as error:  # Each format raises other types.
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise ValueError(f"{folder}: transformers cannot read its tokenizer: {reason}") from error
+    if settings.get("do_lower_case"):
+        first = tokenizers.normalizers.Lowercase()
+        backend.normalizer = tokenizers.normalizers.Sequence([first, *filter(None, [backend.normalizer])])
     if backend.encode_special_tokens:
         raise ValueError(f"{folder / 'tokenizer_config.json'}: split_special_tokens must be False, got True")
     segments = "token_type_ids" in found.model_input_names
     return backend.to_str(), {"segments": segments, "truncation_side": found.truncation_side}
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides warnings of transformers, such as that PyTorch is missing."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(level)
 
 
 def _tokenizer_of_preset(folder: Path) -> str:
