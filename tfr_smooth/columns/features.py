@@ -353,7 +353,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         encoder = self.encoders[name]
         if texts.dtype.is_integer:
             ids = encoder.unpadded(tf.reshape(texts, [-1, texts.shape[-1]]))
-            vectors = tf.where(tf.reduce_all(ids < 0, axis=-1, keepdims=True), np.nan, encoder.embed(ids))
+            vectors = tf.where(encoder.is_blank(ids)[:, tf.newaxis], np.nan, encoder.embed(ids))
             return tf.reshape(vectors, tf.concat([tf.shape(texts)[:-1], vectors.shape[1:]], axis=0))
         values, places = tf.unique(tf.reshape(texts, [-1]))
         vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, encoder.embed(values))

@@ -305,6 +305,11 @@ class Encoder(tf.keras.layers.Layer):
         is_real = tf.cumsum(tf.cast(is_real, tf.int32), axis=1, reverse=True) > 0
         return tf.where(is_real, tf.cast(ids, tf.int32), layout.PADDING)
 
+    def is_blank(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns whether there are no ids [texts, tokens] but those of special tokens, bool [texts]."""
+        start, end = self.layout.around(None)
+        return tf.reduce_sum(tf.cast(self.mask(ids), tf.int32), axis=1) <= len(start) + len(end)
+
     @property
     def embedded_length(self) -> int:
         """The most tokens of a text of which `embed` returns the vector."""
