@@ -261,7 +261,8 @@ class Encoder(tf.keras.layers.Layer):
         ids = tf.pad(ids, [[0, count * _TEXTS - tf.shape(ids)[0]], [0, 0]], constant_values=layout.PADDING)
 
         def scaled(block: tf.Tensor) -> tf.Tensor:
-            block = block[:, : tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(block), tf.int32), axis=1)), 1)]
+            tokens = tf.reduce_max(tf.reduce_sum(tf.cast(self.mask(block), tf.int32), axis=1))
+            block = block[:, : tf.maximum(tokens, 2)]  # Keras warns of a softmax over one token.
             vectors = self.pool(tf.cast(self(block, training=False), tf.float32), block)
             return self.width**0.5 * tf.math.l2_normalize(vectors, axis=-1)
 
