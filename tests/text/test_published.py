@@ -119,6 +119,8 @@ REFUSED = [  # a folder, a file with other values or another content, and what i
     ("bert", "config.json", {"position_embedding_type": "relative_key"}, "must be 'absolute', got 'relative_key'"),
     ("roberta", "config.json", {"pad_token_id": 0}, "config.json: pad_token_id must be 1, got 0"),
     ("bert", LIBRARY, {"prompts": {"q": "x"}, "default_prompt_name": "q"}, "default_prompt_name must be None for pair"),
+    ("bert", LIBRARY, {"prompts": {"a": ""}, "default_prompt_name": "q"}, "default_prompt_name must be .*, got 'q'"),
+    ("bert", "modules.json", [{"type": "own.Transformer", "path": ""}], "of sentence_transformers, got 'own.Trans"),
     ("bert", "tokenizer.json", "{}", "transformers cannot read its tokenizer: "),
     ("bert", "tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens must be False, got True"),
     ("bert", "model.safetensors.index.json", {}, "classifier.* cannot be read|KeyError"),

@@ -63,6 +63,8 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
     """Returns the kind and the folder of each module of a checkpoint of sentence-transformers."""
     path = folder / "modules.json"
     modules = read_json(path, list) if path.is_file() else []
+    if others := [module["type"] for module in modules if not module["type"].startswith("sentence_transformers.")]:
+        raise ValueError(f"{path}: type must be a module of sentence_transformers, got {others[0]!r}")
     return [(module["type"].rpartition(".")[2], folder / module["path"]) for module in modules]
 
 
@@ -79,7 +81,10 @@ def vectors_of(folder: Path) -> dict[str, Any]:
     """
     folders = [path for kind, path in modules_of(folder) if kind == "Pooling"] or [folder / "1_Pooling"]
     path = folders[0] / "config.json"
-    prompts = _prompts(read(folder / "config_sentence_transformers.json"))
+    library = folder / "config_sentence_transformers.json"
+    prompts = _prompts(config := read(library))
+    if (name := config.get("default_prompt_name")) not in (None, *(config.get("prompts") or {})):
+        raise ValueError(f"{library}: default_prompt_name must be among the prompts, got {name!r}")
     if not path.is_file():
         return {"prompts": prompts}
     config = read(path, "pooling")
