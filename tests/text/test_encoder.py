@@ -123,6 +123,9 @@ def test_word_pieces_of_kerashub_are_read_and_its_other_tokenizers_are_refused(c
     shutil.copytree(checkpoint, tmp_path, dirs_exist_ok=True)
     keras_hub.models.BertTokenizer(VOCABULARY, lowercase=True).save_to_preset(str(tmp_path))
     assert text.load_encoder(tmp_path).tokenize(["Wings, of"]) == [[5, 17, 1, 21]]
+    (tmp_path / "tokenizer.json").write_text(" " * 2 * 10**6 + "{}")
+    with pytest.raises(ValueError, match="tokenizer.json: must have at most 1010000 bytes for 25 tokens, got 2000002"):
+        text.load_encoder(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps({"class_name": "RobertaTokenizer", "config": {}}))
     with pytest.raises(ValueError, match="tokenizer.json: must be of .* or KerasHub's of word pieces, got RobertaTok"):
         text.load_encoder(tmp_path)

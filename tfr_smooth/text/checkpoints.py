@@ -72,7 +72,8 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     import_keras_hub("`load_encoder`")
     folder = folder_of(checkpoint)
     path = folder / "config.json"
-    config, is_preset = read_json(path), "model_type" not in read_json(path)
+    config = read_json(path)
+    is_preset = "model_type" not in config
     try:
         check_sizes(config, sum(path.stat().st_size for path in folder.glob("*model*") if path.suffix in _WEIGHTS))
     except ValueError as error:
@@ -81,10 +82,11 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     backbone = _backbone_of(folder, config)
     if not blocks_of(backbone):
         found.pop("activation", None)
+    _check_sizes_of_tokenizer(folder, backbone.vocabulary_size)
     if is_preset:
         tokenizer = _tokenizer_of_preset(folder)
     else:
-        tokenizer, of_tokenizer = _tokenizer_of(folder, config["vocab_size"])
+        tokenizer, of_tokenizer = _tokenizer_of(folder)
         found |= of_tokenizer
     try:
         return Encoder(backbone, tokenizer, **{"frozen_layers": frozen_layers, **found, **options})
@@ -103,12 +105,15 @@ def _settings_of(path: Path) -> dict[str, Any]:
     return {**found, "epsilon": config.get("layer_norm_eps", 1e-12)}
 
 
-def _tokenizer_of(folder: Path, tokens: int) -> tuple[str, dict[str, Any]]:
-    """Returns the text of tokenizer.json as transformers reads or makes it, and arguments of `Encoder`."""
+def _check_sizes_of_tokenizer(folder: Path, tokens: int) -> None:
     most = 10**6 + _OF_TOKEN * tokens
     for path in folder.iterdir():
         if path.suffix in (".json", ".txt", ".model") and (size := path.stat().st_size) > most:
             raise ValueError(f"{path}: must have at most {most} bytes for {tokens} tokens, got {size}")
+
+
+def _tokenizer_of(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Returns the text of tokenizer.json as transformers reads or makes it, and arguments of `Encoder`."""
     settings = configurations.transformer_of(folder)
     with _LOADING, _quiet():
         try:
