@@ -20,6 +20,8 @@ import harness
 import numpy as np
 from absl import app, flags
 
+# The inputs of ONNX files, as the encodings of the package tokenizers have them.
+INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 _MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a cross-encoder of BERT.", required=True)
 _QUERIES = flags.DEFINE_integer("queries", 16, "Queries, a multiple of 8.", lower_bound=8)
 _DEPTH = flags.DEFINE_integer("depth", 32, "Documents per query that are reranked.", lower_bound=4)
@@ -63,8 +65,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, 
 
     def train() -> None:
         lists = text_lists.lists_of(table, ranker.columns_, labeled=True)
-        pairs = (lists.values(name).tolist() for name in ("query", "text"))
-        inputs = token_inputs.PairInputs(model.encoder, *pairs, length=_LENGTH.value, passages=1)
+        inputs = token_inputs.PairInputs(model.encoder, *text_lists.texts_of(lists), length=_LENGTH.value, passages=1)
         drawn = text_lists.TrainingLists(lists, relevant=1, negatives=DOCUMENTS - 1, seed=0)
         model.fit(drawn.dataset(inputs, batch_size=LISTS, epochs=range(1)), verbose=0, shuffle=False)
 
@@ -82,13 +83,17 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, 
         session = onnxruntime.InferenceSession(folder / name, options)
 
         def rerank() -> np.ndarray:
-            ids = [each.ids for each in tokenizer.encode_batch([row[:2] for row in rows])]
-            order, scores = sorted(range(len(ids)), key=lambda row: len(ids[row])), np.zeros(len(ids), np.float32)
-            for some in (order[start : start + BATCH] for start in range(0, len(ids), BATCH)):
-                padded = np.zeros([len(some), len(ids[some[-1]])], np.int64)
-                for place, row in enumerate(some):
-                    padded[place, : len(ids[row])] = ids[row]
-                scores[some] = session.run(["scores"], {"input_ids": padded})[0]
+            encoded, wanted = (
+                tokenizer.encode_batch([row[:2] for row in rows]),
+                [each.name for each in session.get_inputs()],
+            )
+            order, scores = sorted(range(len(rows)), key=lambda row: len(encoded[row])), np.zeros(len(rows), np.float32)
+            for some in (order[start : start + BATCH] for start in range(0, len(rows), BATCH)):
+                padded = {name: np.zeros([len(some), len(encoded[some[-1]])], np.int64) for name in wanted}
+                for name, array in padded.items():
+                    for place, row in enumerate(some):
+                        array[place, : len(encoded[row])] = getattr(encoded[row], INPUTS[name])
+                scores[some] = session.run(["scores"], padded)[0]
             return scores.reshape(len(queries), -1)
 
         return rerank

@@ -80,7 +80,7 @@ def write_checkpoint(folder, family="bert", **arguments):
     """Writes a preset of KerasHub."""
     encoder = make(family, **arguments)
     encoder.backbone.save_to_preset(str(folder))
-    encoder.tokenizer.save(str(folder / "tokenizer.json"))
+    encoder.tokenizer.save(f"{folder}/tokenizer.json")
     return folder
 
 
