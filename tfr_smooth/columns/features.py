@@ -23,7 +23,7 @@ from tfr_smooth.columns.trees import Trees
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE, NUMBERS, STATISTICS
+from tfr_smooth.data.roles import ALL_NUMBERS, DENSE, STATISTICS
 
 TREES = "trees"  # stands for a column among the names of features
 _MOST_PRINTED = 40  # columns
@@ -265,11 +265,11 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             if values.shape[-1] not in (None, len(self.columns)):
                 raise ValueError(f"`inputs` must have {len(self.columns)} numbers per row, got shape {values.shape}.")
             return self.prepare(values, {}, list_mask)
-        needed = self._others if NUMBERS in inputs else self.columns
+        needed = self._others if ALL_NUMBERS in inputs else self.columns
         absent = [column.name for column in needed if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
-        numbers = inputs.get(NUMBERS)
+        numbers = inputs.get(ALL_NUMBERS)
         if numbers is None and self._numbers:
             numbers = tf.stack([tf.cast(inputs[name], tf.float32) for name in self.number_names], axis=-1)
         return self.prepare(numbers, inputs, list_mask)

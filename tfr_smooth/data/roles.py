@@ -14,12 +14,12 @@ from tfr_smooth import _arguments
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 STATISTICS = "__statistics__"  # the name of a feature column with the statistics of ids of the training documents
-NUMBERS = "__numbers__"  # the name of all columns of numbers as one tensor
+ALL_NUMBERS = "__numbers__"  # the name of all columns of numbers as one tensor
 _RESERVED = {
     "": "which is empty",
     "mask": "which batches have for the mask of the documents",
     STATISTICS: "which batches have for the statistics of ids",
-    NUMBERS: "which exports have for all numbers",
+    ALL_NUMBERS: "which exports have for all numbers",
 }
 _POSITION = "which batches have for the positions"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas

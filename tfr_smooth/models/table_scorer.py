@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _serialization
 from tfr_smooth.columns import Column
 from tfr_smooth.columns.features import TableFeatures
-from tfr_smooth.data.roles import NUMBERS
+from tfr_smooth.data.roles import ALL_NUMBERS
 from tfr_smooth.models.scorer import FeatureScorer
 
 
@@ -71,30 +71,34 @@ class TableScorer(FeatureScorer):
         if self.table_features.stacked:
             names = [column.name for column in self.table_features.columns]
             return {"feature_names": names, "missing_values": True}
-        layer, specs = self.table_features, {}
-        for (name, column), spec in zip(
-            self.exported_columns.items(), layer.example_feature_spec.values(), strict=True
-        ):
+        layer = self.table_features
+        specs: dict[str, Any] = {}
+        context: dict[str, Any] = {}
+        of_columns = layer.example_feature_spec
+        for name, column in self.exported_columns.items():
+            spec = of_columns[column.name]
             if encoder := layer.encoders.get(column.name):
                 length = encoder.embedded_length
                 spec = tf.io.FixedLenFeature([length], tf.int64, [encoder.pad_id] * length)
-            specs[name] = spec
-        of_query = [name for name, column in self.exported_columns.items() if column.name in self.query_columns]
-        context = {name: specs.pop(name) for name in of_query}
+            (context if column.name in self.query_columns else specs)[name] = spec
         options = {"mask_feature_name": "mask", "missing_values": True}
         return {"example_feature_spec": specs, "context_feature_spec": context or None, **options}
 
     @property
     def exported_columns(self) -> dict[str, Column]:
         """The columns by their names in exports, which have token ids in place of texts with an encoder."""
-        layer, found = self.table_features, {}
-        for column in layer.columns:
-            name = f"{column.name}_ids" if column.name in layer.encoders else column.name
-            if name in found or (name != column.name and any(other.name == name for other in layer.columns)):
-                expected = f"no column {name!r} beside the texts {column.name!r}, whose token ids it is in an export"
+        columns = {column.name: column for column in self.table_features.columns}
+        for ids, text in self._texts_of_ids.items():
+            if ids in columns:
+                expected = f"no column {ids!r} beside the texts {text!r}, whose token ids it is in an export"
                 raise ValueError(f"`table_features` must have {expected}, got one: rename it.")
-            found[name] = column
-        return found
+        names = {text: ids for ids, text in self._texts_of_ids.items()}
+        return {names.get(name, name): column for name, column in columns.items()}
+
+    @property
+    def _texts_of_ids(self) -> dict[str, str]:
+        """The columns of texts with an encoder, by the name of their token ids."""
+        return {f"{name}_ids": name for name in self.table_features.encoders}
 
     @property
     def num_features(self) -> int:
@@ -138,10 +142,10 @@ class TableScorer(FeatureScorer):
           inputs: The columns by name, as for `call`.
         """
         names = self.stackable_numbers
-        if not names or NUMBERS in inputs:
+        if not names or ALL_NUMBERS in inputs:
             return dict(inputs)
         others = {name: values for name, values in inputs.items() if name not in names}
-        return {NUMBERS: tf.stack([inputs[name] for name in names], axis=-1), **others}
+        return {ALL_NUMBERS: tf.stack([inputs[name] for name in names], axis=-1), **others}
 
     @property
     def stackable_numbers(self) -> list[str]:
@@ -152,8 +156,8 @@ class TableScorer(FeatureScorer):
     def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the columns [batch, list], with those of the list repeated."""
         columns = {column.name: column for column in self.table_features.columns}
-        texts = {f"{name}_ids": name for name in self.table_features.encoders}
-        raw = {name: values for name, values in inputs.items() if name in columns or name == NUMBERS}
+        texts = self._texts_of_ids
+        raw = {name: values for name, values in inputs.items() if name in columns or name == ALL_NUMBERS}
         raw |= {texts[name]: values for name, values in inputs.items() if name in texts.keys() - columns}
         first = next((raw[name] for name in raw if name not in self.query_columns), None)
         for name in set(raw) & set(self.query_columns):

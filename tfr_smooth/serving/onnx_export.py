@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _files
 from tfr_smooth._estimator import check_process
 from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector
-from tfr_smooth.data.roles import NUMBERS
+from tfr_smooth.data.roles import ALL_NUMBERS
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving.ranker_export import call_once
 from tfr_smooth.serving.servable import RankerInputs, make_servable
@@ -71,7 +71,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
         numbers, arguments = model.stackable_numbers, model.export_arguments
         specs = {name: spec for name, spec in arguments["example_feature_spec"].items() if name not in numbers}
         if numbers:  # As one tensor: tf2onnx would take minutes for thousands of columns.
-            specs[NUMBERS] = tf.io.FixedLenFeature([len(numbers)], tf.float32)
+            specs[ALL_NUMBERS] = tf.io.FixedLenFeature([len(numbers)], tf.float32)
         inputs = RankerInputs(**{**arguments, "example_feature_spec": specs})
     else:
         if getattr(model, "num_features", None) is None:
@@ -247,7 +247,7 @@ def _name_inputs(graph: Any, names: Mapping[str, str], lookups: Mapping[str, _Lo
     for inner in graph.input:
         name, dtype = names[inner.name.removeprefix(_INNER)], inner.type.tensor_type.elem_type
         shape = [dim.dim_value or ("batch", "list")[axis] for axis, dim in enumerate(inner.type.tensor_type.shape.dim)]
-        if name == NUMBERS:
+        if name == ALL_NUMBERS:
             graph.initializer.append(from_array(np.array([2]), f"{inner.name} axis"))
             parts = [f"{inner.name} {place}" for place in range(len(numbers))]
             for number, part in zip(numbers, parts, strict=True):

@@ -72,13 +72,13 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
     import_keras_hub("`load_encoder`")
     folder = folder_of(checkpoint)
     path = folder / "config.json"
-    config = read_json(path)
+    config = configurations.config_of(folder)
     is_preset = "model_type" not in config
     try:
         check_sizes(config, sum(path.stat().st_size for path in folder.glob("*model*") if path.suffix in _WEIGHTS))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    found = configurations.vectors_of(folder) | ({} if is_preset else _settings_of(path))
+    found = configurations.vectors_of(folder) | ({} if is_preset else _settings_of(path, config))
     backbone = _backbone_of(folder, config)
     if not blocks_of(backbone):
         found.pop("activation", None)
@@ -94,9 +94,8 @@ def load_encoder(checkpoint: str | os.PathLike[str], *, frozen_layers: int = 0, 
         raise ValueError(f"{folder}: {error}") from error
 
 
-def _settings_of(path: Path) -> dict[str, Any]:
+def _settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what KerasHub does not read of config.json of Hugging Face, as arguments of `Encoder`."""
-    config = configurations.read(path)
     sizes = [config.get(name) for name in ("embedding_size", "hidden_size")]
     if config["model_type"] == "electra" and sizes[0] != sizes[1]:
         raise ValueError(f"{path}: embedding_size must be hidden_size, got {sizes[0]} and {sizes[1]}")

@@ -59,6 +59,12 @@ def read(path: Path, kind: str | None = None, is_needed: bool = False) -> dict[s
     return content
 
 
+def config_of(folder: Path) -> dict[str, Any]:
+    """Returns config.json, whose settings are checked unless it is that of a preset of KerasHub."""
+    content = read_json(folder / "config.json")
+    return read(folder / "config.json") if "model_type" in content else content
+
+
 def modules_of(folder: Path) -> list[tuple[str, Path]]:
     """Returns the kind and the folder of each module of a checkpoint of sentence-transformers."""
     path = folder / "modules.json"

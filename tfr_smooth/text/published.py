@@ -73,7 +73,7 @@ def read(folder: Path, architecture: str | None = None) -> Published | None:
 
 
 def _read(folder: Path, architecture: str | None) -> Published | None:
-    config = configurations.read(folder / "config.json") if "model_type" in read_json(folder / "config.json") else {}
+    config = configurations.config_of(folder)
     kind = str((config.get("architectures") or [""])[0])
     is_late = (folder / "artifact.metadata").exists()
     found = "cross" if kind.endswith(_PAIRS) else "late" if is_late else "single"
