@@ -160,6 +160,55 @@ def solvers(random: np.random.Generator) -> Table:
     return Table(rows.assign(part=split(rows["query"], 520 / 900, 650 / 900)), features)
 
 
+def families(random: np.random.Generator) -> Table:
+    """Solvers as above of instances of 24 families, by which the table is sorted; a quarter at random is the test."""
+    count, size, names, numbers = 24, 16, 10, 40
+    z = np.repeat(2 * random.normal(size=(count, numbers)), size, axis=0) + random.normal(size=(count * size, numbers))
+    level = 0.2 * random.normal(size=(len(z), names))
+    for name, _ in itertools.product(range(names), range(6)):
+        first, second = z[:, random.integers(0, numbers, 2)].T
+        is_high = first > np.quantile(first, random.uniform(0.2, 0.8))
+        level[:, name] += 1.5 * random.normal() * (is_high & (second > np.quantile(second, random.uniform(0.2, 0.8))))
+    rows = pd.DataFrame(_numbers(np.repeat(z, names, axis=0)))
+    rows.insert(0, "solver", np.tile([f"solver_{name}" for name in range(names)], len(z)))
+    features = [*rows]
+    rows["query"] = np.repeat(np.arange(len(z)), names)
+    rows["label"] = np.clip(4 - (-level).argsort(axis=1).argsort(axis=1), 0, 4).ravel()
+    part = random.permutation(np.repeat(["train", "valid", "test"], [len(z) * 9 // 16, len(z) * 3 // 16, len(z) // 4]))
+    return Table(rows.assign(part=np.repeat(part, names)), features)
+
+
+def shuffled_families(random: np.random.Generator) -> Table:
+    """The same table in random order."""
+    table = families(random)
+    order = pd.Series(random.permutation(table.rows["query"].nunique()))
+    rows = table.rows.assign(query=table.rows["query"].map(order)).sort_values("query", kind="stable")
+    return table._replace(rows=rows.reset_index(drop=True))
+
+
+def noisy_clicks(random: np.random.Generator) -> Table:
+    """Clicks on a tenth of the documents of 3,165 lists of 16, mostly by chance."""
+    lists, length = 3165, 16
+    count = lists * length
+    age, price, category = random.integers(0, 500, count), random.gamma(2, 40, count), random.integers(0, 8, count)
+    x = random.normal(size=(count, 8))
+    utility = age / 500 - price / 150 + (category == 0) + 0.3 * x[:, 0] * (x[:, 1] > 0)
+    utility += 2.5 * random.gumbel(size=count)
+    rows = pd.DataFrame(
+        {
+            "brand": np.char.add("b", random.integers(0, 300, count).astype(str)),
+            "price": price,
+            "category": np.array(list("abcdefgh"))[category],
+            "age": age,
+            **_numbers(x),
+        }
+    )
+    features = [*rows]
+    rows["query"] = np.repeat(np.arange(lists), length)
+    rows["label"] = (utility > np.quantile(utility, 0.9)).astype(int)
+    return Table(rows.assign(part=split(rows["query"], 2000 / lists, 2500 / lists)), features, kinds={"brand": "id"})
+
+
 def clicks(random: np.random.Generator) -> Table:
     """A log of 50,000 documents with one click per list, mostly by chance, and a host with a long tail."""
     lists, length = 5000, 10
@@ -187,6 +236,9 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
         lists_of_500,
         drift,
         solvers,
+        families,
+        shuffled_families,
         clicks,
+        noisy_clicks,
     )
 }

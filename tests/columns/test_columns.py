@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import _serialization
+from tfr_smooth import _serialization, data
 from tfr_smooth.columns import (
     Boolean,
     Category,
@@ -25,6 +25,7 @@ from tfr_smooth.columns import (
     infer_columns,
 )
 from tfr_smooth.columns.kinds import KINDS
+from tfr_smooth.columns.learning import time_order
 from tfr_smooth.columns.number import columns_of_matrix
 
 UTC, TOKYO = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=9))
@@ -252,3 +253,27 @@ def test_kinds_follow_from_values_and_names():
     singles = pd.DataFrame({"x": np.float32([0.1, 0.7])})
     assert infer_columns(singles, kinds={"x": "category"})[0].categories == ("0.1", "0.7")
     assert column_arrays(frame, [column])["grade"].tolist() == [b"3", b"1", b""]
+
+
+def test_the_order_of_the_queries_is_that_of_a_date_that_rises_or_falls_along_them():
+    days = pd.date_range("2026-01-01", periods=40, freq="12h")
+    frame = pd.DataFrame({"query": np.repeat(np.arange(40), 3), "label": 1, "price": 2.0, "day": days.repeat(3)})
+    random, upwards, downwards = np.random.default_rng(0), np.arange(40), np.arange(40)[::-1]
+    texts = {column: frame["day"].dt.strftime(column) for column in ("%Y-%m-%d", "%d.%m.%Y")}
+    some = frame["day"].where(random.random(120) < 0.8)  # some are missing
+    shuffled = pd.Series(random.permutation(days).repeat(3))
+    for values, kinds, expected in (
+        (frame["day"], {}, upwards),
+        (frame["day"][::-1].to_numpy(), {}, downwards),
+        (some, {}, upwards),
+        (texts["%Y-%m-%d"], {}, upwards),
+        (texts["%Y-%m-%d"], {"day": "category"}, None),
+        (texts["%d.%m.%Y"], {"day": "date:%d.%m.%Y"}, upwards),
+        (texts["%d.%m.%Y"], {"day": "date"}, None),  # is refused where all rows are learned
+        (shuffled, {}, None),
+        (days[0], {}, None),
+    ):
+        found = time_order(data.from_table(frame.assign(day=values), query="query", label="label"), kinds)
+        assert found is None if expected is None else found[0] == "day" and found[1].tolist() == expected.tolist()
+    matrix = data.from_arrays(np.zeros([4, 2]), np.ones(4), np.arange(4))
+    assert time_order(matrix, {}) is None

@@ -61,10 +61,12 @@ def values_of(row, names):
     return [pair for pair in itertools.product(*parts) if all(pair)]
 
 
-def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_elsewhere(keep_all):
+@pytest.mark.parametrize("order", [None, np.random.default_rng(1).permutation(60)])
+def test_statistics_are_those_of_the_other_parts_in_training_and_of_all_parts_elsewhere(order, keep_all):
     frame, chosen = table(), np.arange(4, 37)
-    layer, found = learn(frame, chosen)
-    part = {query: place * 10 // len(chosen) for place, query in enumerate(chosen)}
+    layer, found = learn(frame, chosen, order=order)
+    in_order = chosen if order is None else sorted(chosen, key=lambda query: order[query])
+    part = {query: place * 10 // len(chosen) for place, query in enumerate(in_order)}
     training = frame[frame["query"].isin(chosen)]
     target = training["label"] - training.groupby("query")["label"].transform("mean")
     named = [("host",), ("tags",), ("color",), *CROSSES]
@@ -160,7 +162,8 @@ def test_arguments_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("effect", [1.0, 0.0])
-def test_texts_have_the_numbers_that_predict_labels(effect):
+@pytest.mark.parametrize("order", [None, np.random.default_rng(1).permutation(100)])
+def test_texts_have_the_numbers_that_predict_labels(effect, order):
     """Questions and digits occur alike, but only questions are labeled, and the same texts are in no other query."""
     random, rows = np.random.default_rng(0), 600
     frame = pd.DataFrame({"query": np.repeat(np.arange(100), 6)})
@@ -170,7 +173,7 @@ def test_texts_have_the_numbers_that_predict_labels(effect):
     frame["of_query"] = frame["title"].groupby(frame["query"]).transform("first")
     frame["label"] = (effect * is_question + random.normal(size=rows) > 0.5).astype(int)
     kinds = dict.fromkeys(["title", "of_query"], "text")
-    layer, _ = learn_features(data.from_table(frame, query="query", label="label"), kinds=kinds)
+    layer, _ = learn_features(data.from_table(frame, query="query", label="label"), kinds=kinds, order=order)
     assert layer.columns[0].numbers == (("punctuation", "questions") if effect else ())
     assert layer.columns[1].numbers == ()
     assert layer.columns[0].reason.endswith("; also punctuation, questions") == bool(effect)

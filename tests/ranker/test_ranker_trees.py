@@ -8,6 +8,7 @@ import tensorflow as tf
 import tfr_smooth
 from tests.helpers import exports
 from tfr_smooth import columns, data
+from tfr_smooth.columns.statistics import parts_of_queries
 from tfr_smooth.columns.tree_learning import learn_trees, weak_features
 
 QUICK = {"loss": "softmax", "members": 2, "hidden": [4], "epochs": 1, "verbose": False}
@@ -42,8 +43,8 @@ def test_trees_find_steps_before_the_network_does(ranker):
     assert ranker.evaluate(NEW)["ndcg"].mean > 0.95 > 0.9 > alone.evaluate(NEW)["ndcg"].mean
 
 
-@pytest.mark.parametrize("prepared", [True, False])
-def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, monkeypatch):
+@pytest.mark.parametrize(("prepared", "order"), [(True, None), (False, np.random.default_rng(1).permutation(400))])
+def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, order, monkeypatch):
     random = np.random.default_rng(0)
     x, labels = random.normal(size=[4000, 5]), random.integers(0, 2, 4000)
     x[:, 0] += np.repeat(random.normal(size=400), 10)
@@ -54,9 +55,8 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
         layer = layer.replace(list_ranks=["1"])
     given = {"early_stopping_round": 0, "num_iterations": 30, "min_data_in_leaf": 2}
     monkeypatch.setattr("tfr_smooth.columns.tree_learning.slope", lambda *_: 1.0)  # labels of chance have no slope
-    learned, scored = learn_trees(
-        layer, layer.transform(lists), np.arange(300), gain="exponential", given=given, seed=0
-    )
+    options = {"gain": "exponential", "given": given, "seed": 0, "order": order}
+    learned, scored = learn_trees(layer, layer.transform(lists), np.arange(300), **options)
     batch = next(iter(learned.batches(scored, 400)))[0]["features"]
     scores = tf.reshape(batch[..., -1], [-1]).numpy()
     within = np.corrcoef(scores[:3000], labels[:3000])[0, 1]
@@ -64,6 +64,11 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     known = learned.trees(learned.tree_inputs(batch)).numpy().ravel()
     assert np.corrcoef(known[:3000], labels[:3000])[0, 1] > 0.3
     np.testing.assert_allclose(scores[3000:], known[3000:], rtol=1e-5, atol=1e-5)  # other documents: the mean
+    part = np.repeat(parts_of_queries(np.arange(300) if order is None else order[:300], 3), 10)
+    for place, model in enumerate(learned.trees.models):  # and those of a part the model of the others
+        alone = columns.Trees(models=[model], weight=1.0, bias=0.0)
+        values = alone(learned.tree_inputs(batch)).numpy().ravel()[:3000][part == place]
+        np.testing.assert_allclose(scores[:3000][part == place], values - values.mean(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

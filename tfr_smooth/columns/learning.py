@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
+from scipy import stats
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns.date import are_dates
 from tfr_smooth.columns.features import TableFeatures, matrices
 from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array, raw_values
 from tfr_smooth.columns.list_context import learn_context
 from tfr_smooth.columns.matches import SOME_WORDS, Match, equal_pairs
 from tfr_smooth.columns.number import columns_of_matrix
 from tfr_smooth.columns.statistics import learn_statistics, with_numbers
-from tfr_smooth.data.column_values import dense_column
+from tfr_smooth.data.column_values import dense_column, value_type
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.roles import STATISTICS
+
+_RISES = 0.95  # Spearman's correlation of dates with the places of lists; not tuned
 
 
 def learn_features(
@@ -33,6 +37,7 @@ def learn_features(
     find_equal: bool = False,
     crosses: Sequence[Sequence[str]] = (),
     list_context: bool = False,
+    order: np.ndarray | None = None,
 ) -> tuple[TableFeatures, Lists]:
     """Learns the feature columns of lists, in one pass over the columns, and the statistics of ids.
 
@@ -45,6 +50,7 @@ def learn_features(
       find_equal: Whether to compare also pairs of ids or categories of `equal_pairs`.
       crosses: Pairs of names of columns whose values have a joint statistic.
       list_context: Whether columns have ranks and shares within the list, as of `list_context.learn_context`.
+      order: The place of each list in the order whose runs are the parts of `learn_statistics`. None is that of lists.
 
     Returns:
       The layer, and all lists with the raw values of the columns. Those of training have their statistics without
@@ -69,8 +75,9 @@ def learn_features(
         roles, changed = lists.roles, {name: raw[name] for name in raw if raw[name] is not table[name]}
         for pair in equal_pairs(learned["columns"], raw, training) if find_equal else ():
             learned["matches"].append(Match.of(pair, learned["columns"]).learn(learned["columns"], raw, chosen))
-        learned["columns"] = with_numbers(learned["columns"], raw, training)
-        learned["statistics"], matrix = learn_statistics(learned["columns"], raw, training, crosses)
+        of_parts = {"order": order if order is None or queries is None else order[queries]}
+        learned["columns"] = with_numbers(learned["columns"], raw, training, **of_parts)
+        learned["statistics"], matrix = learn_statistics(learned["columns"], raw, training, crosses, **of_parts)
         if learned["statistics"]:
             changed[STATISTICS] = dense_column(matrix)
             roles = dataclasses.replace(roles, features=(*roles.features, STATISTICS))
@@ -80,6 +87,33 @@ def learn_features(
     if list_context:
         learned.update(learn_context(training, learned["columns"]))
     return TableFeatures(**learned), lists
+
+
+def time_order(lists: Lists, kinds: Mapping[str, Any]) -> tuple[str, np.ndarray] | None:
+    """Finds a column of dates that rise or fall along the lists, as in a log.
+
+    Args:
+      lists: The lists.
+      kinds: The kinds of columns that are not to be inferred, by name.
+
+    Returns:
+      The name of the column, and the place of each list in time, [lists]; None if there is no such column.
+    """
+    firsts = pa.array(lists.rows[lists.starts[:-1]])
+    for name in () if lists.is_dense else lists.roles.features:
+        kind, values = str(kinds.get(name, "")), lists.source[name].take(firsts)
+        taken = kind.partition(":")[0] or value_type(values.type)
+        if taken != "date" and (kind or taken != "text" or not are_dates(values)):
+            continue
+        try:
+            column, _ = learn_column(name, values, kind=kind or None)
+        except ValueError:  # is raised where all rows are learned
+            continue
+        days = column.ordered_values(raw_array(column, values)).numpy()
+        known = np.flatnonzero(~np.isnan(days))
+        if len(np.unique(days[known])) > 1 and abs(rises := stats.spearmanr(days[known], known).statistic) > _RISES:
+            return name, np.arange(len(lists))[:: int(np.sign(rises))]
+    return None
 
 
 def learn_columns(

@@ -125,19 +125,21 @@ def learn_statistics(
     raw: Mapping[str, pa.ChunkedArray],
     lists: Lists,
     crosses: Sequence[Sequence[str]] = (),
+    *,
+    order: np.ndarray | None = None,
 ) -> tuple[list[Statistic], np.ndarray]:
-    """Learns the statistics of ids, categories, sets and crosses that predict labels of later or other queries.
+    """Learns the statistics of ids, categories, sets and crosses that predict labels of other queries.
 
-    The training queries are divided into parts, by their order in the table, which is often that of time. A training
-    document has the statistics of the other parts: so they know neither its label nor those of its list, nor what was
-    true only at its time. Their squared error selects the strength of the shrinkage, and a statistic without signal is
-    left out. So is a column that is the same in each list, which cannot change an order.
+    The training queries are divided into parts. A training document has the statistics of the other parts: so they know
+    neither its label nor those of its list. Their squared error selects the strength of the shrinkage, and a statistic
+    without signal is left out. So is a column that is the same in each list, which cannot change an order.
 
     Args:
       columns: The columns.
       raw: Their raw values, of all rows.
       lists: The training lists.
       crosses: Pairs of names of columns.
+      order: The order of the lists whose runs are the parts, as for `parts_of_queries`. None is that of the table.
 
     Returns:
       The statistics, and the features of all rows, float32 [rows, 2 * statistics].
@@ -152,7 +154,7 @@ def learn_statistics(
         if isinstance(pair, str) or len(set(pair)) != 2 or len(pair) != 2 or not set(pair) <= set(by_name):
             expected = f"pairs of names of feature columns of ids, categories or sets, {[*by_name]}"
             raise ValueError(f"`crosses` must be {expected}, got {pair!r}.")
-    rows = _Rows.of(lists)
+    rows = _Rows.of(lists, order)
     # The features of a category of two values are as good as a statistic.
     binary = [name for name, column in by_name.items() if isinstance(column, Category) and len(column.categories) <= 2]
     alone = [(name,) for name in by_name if name not in binary]
@@ -170,8 +172,14 @@ def learn_statistics(
     return kept, np.concatenate(matrices, axis=1) if kept else np.zeros([len(lists.source), 0], np.float32)
 
 
-def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], lists: Lists) -> list[Column]:
-    """Returns the columns, those of text with the numbers that predict labels of later or other queries.
+def with_numbers(
+    columns: Sequence[Column],
+    raw: Mapping[str, pa.ChunkedArray],
+    lists: Lists,
+    *,
+    order: np.ndarray | None = None,
+) -> list[Column]:
+    """Returns the columns, those of text with the numbers that predict labels of other queries.
 
     The slope of a line from the number to the label, both minus their means in the list, is learned from the other
     parts of the queries, as of `learn_statistics`. A number stays if the squared error is clearly less than without it.
@@ -180,8 +188,9 @@ def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], 
       columns: The columns.
       raw: Their raw values, of all rows.
       lists: The training lists.
+      order: As for `learn_statistics`.
     """
-    rows, learned = _Rows.of(lists), list(columns)
+    rows, learned = _Rows.of(lists, order), list(columns)
     for place, column in enumerate(columns):
         if rows is None or not isinstance(column, Text):
             continue
@@ -192,8 +201,8 @@ def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], 
             numbers[first : first + len(part)] = numbers_of(part, [*NUMBERS])
         values, target = numbers[codes[rows.in_order]], rows.target[rows.in_order]
         values -= np.repeat(np.add.reduceat(values, rows.starts) / lists.lengths[:, np.newaxis], lists.lengths, axis=0)
-        starts = np.searchsorted(rows.part[rows.in_order], np.arange(rows.parts))
-        products, squares = (np.add.reduceat(values * of, starts) for of in (target[:, np.newaxis], values))
+        in_parts = np.eye(rows.parts)[rows.part[rows.in_order]].T
+        products, squares = in_parts @ (values * target[:, np.newaxis]), in_parts @ np.square(values)
         slopes = (products.sum(axis=0) - products) / np.maximum(squares.sum(axis=0) - squares, 1e-9)
         gains = slopes * (2.0 * products - slopes * squares)
         least = _LEAST_FRACTION_OF_NUMBERS * np.square(target).sum(), np.sqrt(np.square(gains).sum(axis=0))
@@ -203,6 +212,16 @@ def with_numbers(columns: Sequence[Column], raw: Mapping[str, pa.ChunkedArray], 
             learned[place] = dataclasses.replace(column, numbers=chosen, reason=reason)
         lists.release()
     return learned
+
+
+def parts_of_queries(order: np.ndarray, parts: int) -> np.ndarray:
+    """Returns the part of each query, from 0 on: runs of about the same length.
+
+    Args:
+      order: The place of each query in an order, different numbers [queries].
+      parts: The number of parts.
+    """
+    return np.argsort(np.argsort(order)) * parts // len(order)
 
 
 def mean_labels(lists: Lists) -> np.ndarray:
@@ -230,15 +249,16 @@ class _Rows(NamedTuple):
     starts: np.ndarray
 
     @classmethod
-    def of(cls, lists: Lists) -> _Rows | None:
-        """Returns the rows of training lists; None if there are not two queries."""
+    def of(cls, lists: Lists, order: np.ndarray | None) -> _Rows | None:
+        """Returns the rows of training lists, whose parts are runs of an order; None if there are not two queries."""
         if len(lists) < 2 or not lists.roles.labels:
             return None
         labels = mean_labels(lists)
         means = np.add.reduceat(labels, lists.starts[:-1]) / lists.lengths
         count, parts, rows = len(lists.source), min(_PARTS, len(lists)), lists.rows
         part, target = np.full(count, parts), np.zeros(count)
-        part[rows] = lists.query_of_document * parts // len(lists)
+        of_query = parts_of_queries(np.arange(len(lists)) if order is None else order, parts)
+        part[rows] = of_query[lists.query_of_document]
         target[rows] = labels - np.repeat(means, lists.lengths)
         return cls(part, parts, target, rows, lists.starts[:-1])
 

@@ -13,7 +13,7 @@ import numpy as np
 from tfr_smooth import _arguments
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.columns.list_context import in_parts
-from tfr_smooth.columns.statistics import mean_labels
+from tfr_smooth.columns.statistics import mean_labels, parts_of_queries
 from tfr_smooth.columns.trees import Trees
 from tfr_smooth.data.column_values import dense_column
 from tfr_smooth.data.lists import Lists
@@ -67,13 +67,14 @@ def learn_trees(
     gain: str,
     given: Mapping[str, Any],
     seed: int,
+    order: np.ndarray | None = None,
     before: TableFeatures | None = None,
 ) -> tuple[TableFeatures, Lists]:
     """Learns trees of the features of a layer, on parts of the training queries.
 
-    The parts follow the order of the queries in the table, as for statistics. A training document has the score of the
-    model of the other parts, which is trained without its list; others have the mean of the models. Of its label, the
-    model knows only what statistics of ids tell in the features of other lists: random labels stay at chance.
+    A training document has the score of the model of the other parts, which is trained without its list; others have
+    the mean of the models. Of its label, the model knows only what statistics of ids tell in the features of other
+    lists: random labels stay at chance.
 
     Args:
       layer: The features.
@@ -82,6 +83,7 @@ def learn_trees(
       gain: The gain of labels up to 30, "exponential" or "linear".
       given: Parameters of LightGBM, in place of the default ones.
       seed: The seed.
+      order: The place of each list in the order whose runs are the parts. None is that of the lists.
       before: The layer of an earlier training with the same weak features, if its features are the same; or None.
 
     Returns:
@@ -102,11 +104,11 @@ def learn_trees(
     places, parts = zip(*_inputs(layer, training), strict=True)
     x = np.concatenate(parts)[np.argsort(np.concatenate(places))]
     labels, weight, role = mean_labels(training), None, training.roles.weight
-    rows, lengths = training.rows, training.lengths
+    rows, lengths, of_lists = training.rows, training.lengths, np.arange(len(training))
     if role is not None:  # Without documents of weight 0, whose labels LightGBM would compare with those of others.
         weight = training.values(role)
         kept = weight > 0.0
-        lengths = np.unique(training.query_of_document[kept], return_counts=True)[1]
+        of_lists, lengths = np.unique(training.query_of_document[kept], return_counts=True)
         x, labels, weight, rows = x[kept], labels[kept], weight[kept], rows[kept]
     if len(lengths) < 2 * _PARTS or not x.shape[1]:
         return layer, lists
@@ -117,7 +119,8 @@ def learn_trees(
     data = {"data": x, "label": grades, "group": lengths, "weight": weight, "categorical_feature": categories}
     parameters = {"label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(), "seed": seed, **given}
     try:
-        fitted = _Fitted.of(data, parameters)
+        places = queries[of_lists] if order is None else order[queries[of_lists]]
+        fitted = _Fitted.of(data, parameters, parts_of_queries(places, _PARTS))
         factor = slope(fitted.scores, labels, lengths)
         weak: Sequence[int]
         if any(column.codes or column.vector for column in layer.columns):
@@ -166,17 +169,17 @@ class _Fitted(NamedTuple):
     means: list[float]
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], given: Mapping[str, Any]) -> _Fitted:
+    def of(cls, data: Mapping[str, Any], given: Mapping[str, Any], part_of_query: np.ndarray) -> _Fitted:
         """Trains the models; the number of trees is the best one for the parts that each has not seen.
 
         Args:
           data: The arguments of LightGBM's data set.
           given: Parameters.
+          part_of_query: The part of each query, from 0 on.
         """
         import lightgbm
 
-        x, lengths, parameters = data["data"], data["group"], _parameters(data, given)
-        part = np.repeat(np.arange(len(lengths)) * _PARTS // len(lengths), lengths)
+        x, parameters, part = data["data"], _parameters(data, given), np.repeat(part_of_query, data["group"])
         folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(_PARTS)]
         data_set = lightgbm.Dataset(**data, params=parameters)
         cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]

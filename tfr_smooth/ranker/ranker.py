@@ -67,7 +67,7 @@ class Ranker(Estimator):
         exact NDCG for other losses; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1), and does not
-        train on. 0 trains on all queries.
+        train on: random ones, or the latest ones if a date rises along the queries. 0 trains on all queries.
       trees: Whether LightGBM's trees score the documents first, from the prepared features. The network gets their
         score as a feature and adds to it what they lack. Or parameters of LightGBM, by their main names, such
         as {"num_leaves": 15}, at most 63.

@@ -17,7 +17,7 @@ from tfr_smooth._estimator import check_validation, digest
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.columns.hints import warn_of_columns
 from tfr_smooth.columns.kinds import types_of_kinds
-from tfr_smooth.columns.learning import learn_features
+from tfr_smooth.columns.learning import learn_features, time_order
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data.lists import Lists, have_different_labels
@@ -67,6 +67,8 @@ class RankerTraining:
     Attributes:
       documents: All lists.
       schema: The roles of the columns.
+      order: The place of each list in the order whose runs are the parts of statistics and trees, and whose last lists
+        are held out: that of time if a date rises along the lists, which may then drift, else a random one.
       queries: The indices of the training queries.
       held_out: The indices of the held-out queries, or None.
       chooses_epochs: Whether these choose the number of epochs.
@@ -96,19 +98,25 @@ class RankerTraining:
         X = of_files(X, types_of_kinds(p["kinds"] or {}) if first is None else first.features_.types, [names["query"]])
         documents = self.documents = read_training(X, arrays, self.plan.loss_of_one_label, features=features, **names)
         fraction = 0.0 if validation is not None else p["validation_fraction"]
+        by_time = time_order(documents, p["kinds"] or {})
+        # The last ones of the random order are the held-out part of `Lists.split`.
+        random = np.random.default_rng(p["seed"]).permutation(len(documents))[::-1]
+        self.order = by_time[1] if by_time else np.argsort(random)
+        if by_time and p["verbose"]:
+            print(f"The queries are in the order of {by_time[0]!r}: their parts are periods of time", flush=True)
         self.queries = np.arange(len(documents))
         self.held_out: np.ndarray | None = None
         if fraction:
             if len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for 1.")
-            self.queries, self.held_out = documents.split_queries(fraction, seed=p["seed"])
+            self.queries, self.held_out = split(self.order, fraction)
         if first is None:
             self.schema = Schema.of(documents, None if isinstance(X, Lists) else names, query_features)
         else:
             self.schema = first._schema
         self.plan = self.plan.of_data(self.schema.label_weights, len(self.queries))
         may_choose = validation is None and self.held_out is None and first is None and p["select_by"] != "last"
-        found = hold_out(documents, p["seed"]) if may_choose and p["epochs"] is None else None
+        found = hold_out(documents, self.order) if may_choose and p["epochs"] is None else None
         self.chooses_epochs = found is not None
         self.queries, self.held_out = found or (self.queries, self.held_out)
 
@@ -144,13 +152,13 @@ class RankerTraining:
                 texts = ", ".join(repr(document) for _, document in uncompared)
                 query = uncompared[0][0]
                 print(f"The queries have words of {texts}: `features` with {query!r} compares them.", flush=True)
-        options.update(matches=matches, find_equal=p["matches"] is None, crosses=p["crosses"] or ())
+        options.update(matches=matches, find_equal=p["matches"] is None, crosses=p["crosses"] or (), order=self.order)
         layer, raw = learn_features(documents, queries, **options)
         prepared = layer.transform(raw)
         if p["trees"] is not False:
             gain = getattr(getattr(self.plan.loss_of_one_label, "measure", None), "gain", "exponential")
             of_trees = {"gain": gain, "given": {} if p["trees"] is True else p["trees"], "seed": p["seed"]}
-            layer, prepared = learn_trees(layer, prepared, queries, before=before, **of_trees)
+            layer, prepared = learn_trees(layer, prepared, queries, order=self.order, before=before, **of_trees)
         return layer, prepared, raw
 
     def validate(self, validation: Any, query: str | None, propensity: str | None) -> None:
@@ -246,19 +254,26 @@ class RankerTraining:
         return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
 
 
-def hold_out(lists: Lists, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+def split(order: np.ndarray, fraction: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the indices of the first queries in an order, ascending, and those of the last ones, a fraction."""
+    count = min(max(round(fraction * len(order)), 1), len(order) - 1)
+    first, last = np.split(np.argsort(order), [len(order) - count])
+    return np.sort(first), last
+
+
+def hold_out(lists: Lists, order: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Holds out a fifth of the queries, but at most 500.
 
     Args:
       lists: The lists.
-      seed: The seed of the held-out queries.
+      order: The place of each list in the order whose last lists are held out.
 
     Returns:
-      The indices of the other queries, and of the held-out ones with documents of different labels, in random order;
-      None if these are fewer than 30.
+      The indices of the other queries, and of the held-out ones with documents of different labels; None if these are
+      fewer than 30.
     """
     if len(lists) < _LEAST:
         return None
-    rest, held = lists.split_queries(min(_FRACTION, _MOST / len(lists)), seed=seed)
-    held = np.random.default_rng(seed).permutation(held[have_different_labels(lists)[held]])
+    rest, held = split(order, min(_FRACTION, _MOST / len(lists)))
+    held = held[have_different_labels(lists)[held]]
     return (rest, held) if len(held) >= _LEAST else None
