@@ -31,7 +31,6 @@ VERSIONS ?= newest
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-export TF_CPP_MIN_LOG_LEVEL = 2
 # Without compiled files, each start of TensorFlow takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 

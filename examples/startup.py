@@ -1,7 +1,4 @@
-"""Starts the scripts: TensorFlow without its log lines, compiled programs on disk, and one line on Ctrl-C.
-
-Scripts import it before TensorFlow. With TF_CPP_MIN_LOG_LEVEL=0 in the environment, TensorFlow logs as usual.
-"""
+"""Starts the scripts: compiled programs on disk, and one line on Ctrl-C. Scripts import it before TensorFlow."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def run(main: Callable[[list[str]], object], *, resume: str = "", **kwargs: Any)
     global _hint
     _hint = resume
     logging.set_verbosity(logging.ERROR)
-    # `_import_tensorflow` has read it: TensorFlow has to know the folder before absl parses flags.
+    # It was read on import: TensorFlow has to know the folder before absl parses flags.
     flags.DEFINE_bool("compile_cache", True, "Keep compiled programs in the user's cache folder for later runs.")
     app.run(main, **kwargs)
 
@@ -57,28 +54,12 @@ def _show(kind: type[BaseException], error: BaseException, traceback: types.Trac
     os._exit(130)
 
 
-def _import_tensorflow() -> None:
-    """Imports TensorFlow and finds its devices, which writes to file descriptor 2 at any log level."""
-    descriptor = os.dup(2)
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") != "0":
-        with open(os.devnull, "w") as nothing:
-            os.dup2(nothing.fileno(), 2)
-    try:
-        import tensorflow as tf
-
-        import tfr_smooth
-
-        if not {"--nocompile_cache", "--compile_cache=false"} & set(sys.argv):
-            tfr_smooth.cache_programs()
-        tf.config.list_physical_devices()
-    finally:
-        os.dup2(descriptor, 2)
-        os.close(descriptor)
-
-
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))  # for `import experiments`
 if multiprocessing.parent_process() is None:
     sys.excepthook = _show
 else:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process ends this worker.
-_import_tensorflow()
+import tfr_smooth  # noqa: E402
+
+if not {"--nocompile_cache", "--compile_cache=false"} & set(sys.argv):
+    tfr_smooth.cache_programs()

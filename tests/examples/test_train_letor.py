@@ -75,7 +75,11 @@ def test_progress_is_printed_and_all_output_files_are_those_of_the_model(finishe
 def test_the_default_recipe_trains_members(files, tmp_path):
     given = {"hidden": [8], "members": 2, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
     flags = [f"--{name}={value[0] if name == 'hidden' else value}" for name, value in given.items()]
-    scripts.check_run(*command(files, tmp_path, *flags, recipe=[]))
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for output in (tmp_path / "first", tmp_path):  # the second one with the programs of the first
+        run = command(files, output, *flags, recipe=[])
+        assert helpers.run_python(*run, TF_CPP_MIN_LOG_LEVEL=None, **cache).stderr == ""  # no log of TensorFlow
+    assert len(list((tmp_path / "cache").rglob("*.*"))) > 0
     loaded = tfr_smooth.Ranker.load(tmp_path / "best.keras")
     assert loaded.get_params() == tfr_smooth.Ranker(**given).get_params()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,21 @@ class StopOnNaN(tf.keras.callbacks.Callback):
             wrong = wrong | ~np.isfinite(np.asarray(inputs["features"])[mask]).all(axis=0)
         places = np.flatnonzero(wrong)
         return [str(place + 1) if self.names is None else repr(self.names[place]) for place in places.tolist()]
+
+
+@contextlib.contextmanager
+def _without_hints_at_retracing() -> Iterator[None]:
+    """Hides TensorFlow's warnings that several models each have a step of their own."""
+    logger = tf.get_logger()
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "triggered tf.function retracing" not in record.getMessage()
+
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def train(
@@ -152,6 +168,7 @@ def train(
             if steps_per_epoch is None:  # Keras does not know the size of all datasets.
                 stack.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", "Your input ran out of data; interrupting training")
+            stack.enter_context(_without_hints_at_retracing())
             dataset = dataset_fn(finished)
             one_epoch = dataset if steps_per_epoch is None else dataset.take(steps_per_epoch)
             history = model.fit(
