@@ -54,6 +54,31 @@ def test_the_weights_of_an_encoder_and_the_epochs_of_a_decay_identify_a_training
         assert (one == other) is is_same
 
 
+def scores(**options):
+    return tfr_smooth.Ranker(**{**QUICK, **options}).fit(FRAME, **ROLES).predict(FRAME)
+
+
+def test_later_trainings_with_the_same_step_trace_none_and_are_as_in_a_new_process(monkeypatch):
+    kept = {}
+    monkeypatch.setattr("tfr_smooth.ranker.plan._KEPT", kept)
+    first = scores(loss="soft_ndcg", dropout=0.3)
+    ((model, _),) = kept.values()
+    monkeypatch.setattr(tf.keras.Model, "compile", None)  # not called
+    other = scores(loss="soft_ndcg", dropout=0.3, seed=1, epochs=2, learning_rate=1e-3)
+    assert not np.array_equal(other, first)
+    np.testing.assert_array_equal(scores(loss="soft_ndcg", dropout=0.3), first)
+    assert [of_step for of_step, _ in kept.values()] == [model]
+    monkeypatch.undo()
+    monkeypatch.setattr("tfr_smooth.ranker.plan._KEPT", kept)
+    # Other steps, and losses that draw numbers or have variables.
+    sigma = tf.Variable(0.5, trainable=False)
+    for options in ({"sigma": 0.7}, {"weight_decay": 0.2}, {"hidden": [5]}, {"sigma": sigma}):
+        given = {"loss": "soft_ndcg", "dropout": 0.3, **options}
+        np.testing.assert_array_equal(scores(**given), scores(**given))
+    scores(loss="pl_rank_ndcg")
+    assert len(kept) == 4 and kept.popitem()[1][0].get_config()["hidden"] == [5]
+
+
 def test_validation_queries_that_cannot_select_an_epoch_are_refused():
     equal = "`{}` must have a query with documents of different labels, got"
     for valid, message in [

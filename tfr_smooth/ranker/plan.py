@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from tfr_smooth._estimator import digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.softmax_first import softmax_first
+from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss, softmax_first
 from tfr_smooth.training.validation import ExactValidation, SelectedEpoch
 
 OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -25,6 +26,8 @@ _EMBEDDING_RATE = 0.3
 _L1 = {"rises": 0.3}
 # Of a training without `epochs`. On 6,000 queries, 10 epochs rank as well as 20 (NDCG@10 0.8179 and 0.8166).
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20
+_MOST_KEPT = 4  # models and their losses, the last ones that trained, by `TrainingPlan._settings_of_step`
+_KEPT: dict[str, tuple[EncodedScorer, SoftmaxFirstLoss | None]] = {}
 
 
 class TrainingPlan:
@@ -48,7 +51,7 @@ class TrainingPlan:
     label_weights: Sequence[float] | None = None
 
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str] = ()) -> None:
-        self._params, self.epochs = params, params["epochs"] or _MOST_EPOCHS
+        self._params, self.epochs, self._loss_options = params, params["epochs"] or _MOST_EPOCHS, loss_options
         self.loss = loss_of("Ranker", params["loss"], {name: params[name] for name in loss_options})
         self.loss_of_one_label = self.loss
 
@@ -108,16 +111,49 @@ class TrainingPlan:
             del values["epochs"]  # more epochs continue a training run
         return values
 
-    def compiled(self, model: EncodedScorer) -> tuple[EncodedScorer, tf.keras.callbacks.Callback]:
-        """Compiles a model, and returns it with the callback of its learning rate."""
+    def compiled(self, model: EncodedScorer) -> tuple[EncodedScorer, SoftmaxFirst]:
+        """Returns a compiled model with the variables of a new one, and the callback of its learning rate.
+
+        It is that of an earlier training of the process if `keep` kept one, whose step need not be traced again.
+        """
         p = self._params
         rate, decay = p["learning_rate"], p["weight_decay"]
         stages = {"learning_rate": rate, "epochs": self.epochs, "constant": p["schedule"] == "constant"}
+        kept, kept_loss = _KEPT.pop(self._settings_of_step(model), (None, None))
         loss, schedule = softmax_first(self.loss_of_one_label, p["softmax_epochs"], **stages)
+        if kept is not None:
+            schedule.loss = kept_loss
+            for variable, value in zip(kept.variables, model.variables, strict=True):
+                variable.assign(value)
+            for variable in kept.optimizer.variables:
+                variable.assign(tf.zeros_like(variable))
+            return kept, schedule
         optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE, l1=_L1)
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
         model.compile(optimizer=optimizer, loss=self._of_labels(loss))
         return model, schedule
+
+    def keep(self, model: EncodedScorer, schedule: SoftmaxFirst) -> None:
+        """Keeps a compiled model and its callback, which nothing else uses, for later trainings with the same step."""
+        if settings := self._settings_of_step(model):
+            _KEPT[settings] = model, schedule.loss
+            if len(_KEPT) > _MOST_KEPT:
+                _KEPT.pop(next(iter(_KEPT)), None)
+
+    def _settings_of_step(self, model: EncodedScorer) -> str:
+        """Returns all that a traced step depends on, or "" if this is not known."""
+        p, loss, default = self._params, self.loss_of_one_label, tf.distribute.get_strategy()
+        known = _keras.IS_KERAS_3 and isinstance(model, models.FeedForwardScorer) and isinstance(p["loss"], str)
+        # A loss that draws numbers draws the same ones only in its first training.
+        if not known or "seed" in loss.get_config() or model.distribute_strategy is not default:
+            return ""
+        chosen = {name: p[name] for name in ("loss", "label_aggregation", "weight_decay", *self._loss_options)}
+        chosen |= {"label_weights": self.label_weights, "softmax_first": bool(p["softmax_epochs"])}
+        config = {name: value for name, value in model.get_config().items() if name not in ("name", "seed")}
+        try:
+            return json.dumps([config, model.num_features, chosen, tf.keras.mixed_precision.global_policy().name])
+        except TypeError:  # a loss with functions or variables
+            return ""
 
     def validation(
         self,
@@ -143,15 +179,3 @@ class TrainingPlan:
         if select_by == "last":
             return ExactValidation(valid, made, mode="last", **options)
         return SelectedEpoch(valid, made, **options)
-
-
-def restarts(model: EncodedScorer, new: EncodedScorer) -> bool:
-    """Gives a trained model the variables of a new one, and its optimizer the first ones, if they have the same."""
-    known = _keras.IS_KERAS_3 and type(model.optimizer) is LazyAdamW  # none that scales losses
-    if not known or (model.get_config(), model.num_features) != (new.get_config(), new.num_features):
-        return False
-    for variable, value in zip(model.variables, new.variables, strict=True):
-        variable.assign(value)
-    for variable in model.optimizer.variables:
-        variable.assign(tf.zeros_like(variable))
-    return True

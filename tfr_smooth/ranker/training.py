@@ -23,7 +23,7 @@ from tfr_smooth.columns.tree_learning import learn_trees
 from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
 from tfr_smooth.models.encoded_scorer import EncodedScorer
-from tfr_smooth.ranker.plan import TrainingPlan, restarts
+from tfr_smooth.ranker.plan import TrainingPlan
 from tfr_smooth.ranker.schema import Schema
 from tfr_smooth.training.trainer import train
 
@@ -44,13 +44,11 @@ class Trained(NamedTuple):
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
       best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
-      compiled: The trained model and the callback of its learning rate, for another training.
     """
 
     scorer: EncodedScorer
     history: dict[str, list[float]]
     best_epoch: int | None
-    compiled: tuple[EncodedScorer, tf.keras.callbacks.Callback]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -193,17 +191,17 @@ class RankerTraining:
         if not again:
             return trained
         self.layer, self.prepared, _ = self._learn(np.arange(len(self.documents)), self.layer)
-        return trained._replace(scorer=self._train_on(self.prepared, folder, None, trained).scorer)
+        scorer = self._train_on(self.prepared, folder, None, trained.best_epoch).scorer
+        return trained._replace(scorer=scorer)
 
-    def _train_on(self, lists: Lists, folder: Path | None, valid: Any, before: Trained | None = None) -> Trained:
+    def _train_on(self, lists: Lists, folder: Path | None, valid: Any, epochs_to_train: int | None = None) -> Trained:
         """Trains a scorer.
 
         Args:
           lists: The lists.
           folder: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
           valid: The validation batches. None uses the last epoch.
-          before: The training that chose the number of epochs. Its step need not be traced again if the network is the
-            same.
+          epochs_to_train: The chosen number of epochs. None is all.
 
         Returns:
           The trained scorer, outside of the strategy's scope, so that any process can read it.
@@ -225,8 +223,7 @@ class RankerTraining:
             self.settings["init_model"] = digest(initial.get_weights())
         with (self.options["strategy"] or tf.distribute.get_strategy()).scope():
             model = plan.make_scorer(layer, initial)
-            compiled = before.compiled if before and restarts(before.compiled[0], model) else plan.compiled(model)
-        model, schedule = compiled
+            model, schedule = plan.compiled(model)
         if initial is not None:
             weights = initial.get_weights()
             if [w.shape for w in model.get_weights()] != [w.shape for w in weights]:
@@ -239,7 +236,7 @@ class RankerTraining:
         history = train(
             model,
             epochs,
-            epochs=before and before.best_epoch or plan.epochs,
+            epochs=epochs_to_train or plan.epochs,
             steps_per_epoch=int(one_epoch.cardinality()),
             validation=validation,
             checkpoint_dir=folder,
@@ -251,7 +248,9 @@ class RankerTraining:
         )
         scorer = plan.make_scorer(layer, initial)
         scorer.set_weights(model.get_weights())
-        return Trained(scorer, history, None if validation is None else validation.best_epoch, compiled)
+        if not self.options["callbacks"]:  # which may have the model
+            plan.keep(model, schedule)
+        return Trained(scorer, history, None if validation is None else validation.best_epoch)
 
 
 def split(order: np.ndarray, fraction: float) -> tuple[np.ndarray, np.ndarray]:

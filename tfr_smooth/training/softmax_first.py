@@ -129,16 +129,16 @@ class SoftmaxFirst(tf.keras.callbacks.Callback):
         self._epochs = _arguments.integer("epochs", epochs, least=1)
         self._softmax_epochs = _arguments.integer("softmax_epochs", softmax_epochs, least=0)
         self._constant = _arguments.boolean("constant", constant)
-        self._loss = loss
+        self.loss = loss
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: sets the learning rate, and the loss."""
         share = 1.0 if self._constant else 0.5 * (1.0 + math.cos(math.pi * epoch / self._epochs))
         self.model.optimizer.learning_rate = self._rate * share
-        if self._loss is not None:
-            self._loss.is_first.assign(epoch < self._softmax_epochs)
+        if self.loss is not None:
+            self.loss.is_first.assign(epoch < self._softmax_epochs)
             if self.params.get("verbose") and epoch == self._softmax_epochs > 0:
-                print(f"From this epoch on, the loss is {self._loss.loss.name}; before, it was softmax", flush=True)
+                print(f"From this epoch on, the loss is {self.loss.loss.name}; before, it was softmax", flush=True)
 
 
 def softmax_first(
