@@ -101,7 +101,10 @@ BAD_TABLES = [
     (pd.DataFrame(index=[1]), "`table` must have at least one column, got none."),
     (pd.DataFrame({"": [1]}), "`name` must be a string that is not empty, got ''."),
     (pd.DataFrame([[1, 2]], columns=["x", "x"]), "`table` must have each column once, got 'x' 2 times."),
-    (pd.DataFrame({"x": [None, ""]}), "column 'x' must have known values, got only missing ones."),
+    (
+        pd.DataFrame({"x": [None, ""], "y": [1, 2], "z": [np.nan] * 2}),
+        "The columns ['x', 'z'] must have known values, got only missing ones.",
+    ),
     *(
         (
             pd.DataFrame({"x": [1.0, value]}, index=["a", "b"]),

@@ -16,6 +16,7 @@ LOOKS = {
     "a sign": (["1", "2", "?"] * 9, "has numbers and '?': make that missing"),
     "German dates": ([f"{1 + n % 28}.12.2024" for n in NUMBERS], "pass kinds={{'x': 'date:%d.%m.%Y'}}"),
     "American dates": ([f"12/{1 + n % 28}/24" for n in NUMBERS], "pass kinds={{'x': 'date:%m/%d/%y'}}"),
+    "histories": (["1|0|1|1", "0|0|1", "1|1"] * 100, "looks like histories ('{}'): a set loses the order"),
     "sets": (["sale|new", "sale", "new|old"] * 100, "looks like sets ('{}'): pass kinds={{'x': 'set:|'}}"),
     "sets by commas": (["red,blue", "blue,green", "red"] * 100, "pass kinds={{'x': 'set:,'}}"),
 }

@@ -131,6 +131,8 @@ def test_ids_and_categories_of_queries_that_documents_sometimes_have_are_compare
     frame["asker"] = frame["author"].to_numpy()[np.arange(1800) // 6 * 6 + 2]
     frame["label"] = (frame["asker"] == frame["author"]).astype(int)
     frame = frame.assign(other=frame["author"] + 1000, color=random.choice(["red", "blue"], 1800), wanted="green")
+    slots = random.integers(0, 3, [2, 300])  # equal as often as by chance
+    frame["slot"], frame["shelf"] = slots[0].repeat(6).astype(str), random.permutation(slots[1].repeat(6)).astype(str)
     frame[["author", "asker", "other"]] = frame[["author", "asker", "other"]].map(convert)
     kinds = {} if convert is str else {"kinds": dict.fromkeys(["author", "asker", "other"], "id")}
     lists = data.from_table(frame, query="query", label="label")

@@ -1,5 +1,7 @@
 """The epoch that validation queries select, and the number of epochs that follows from the data."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,28 +68,43 @@ def test_a_fifth_of_the_queries_but_at_most_500_are_held_out(queries, held):
 
 
 @pytest.mark.slow
-def test_all_epochs_are_used_unless_an_earlier_one_is_clearly_better(capsys, monkeypatch):
+def test_all_epochs_are_used_unless_few_are_clearly_better(capsys, monkeypatch):
     monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 6)
     frame = table()
     chosen = tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(frame, **ROLES)
     assert chosen.best_epoch_ == 6 and len(chosen.history_["val_ndcg"]) == 6
     printed = capsys.readouterr().out
-    assert "Held out to choose the number of epochs: 40 of 200 queries" in printed
-    assert f"Epoch 6 is used: ndcg {chosen.history_['val_ndcg'][-1]:.4f}, and no earlier one" in printed
+    assert "Held out to choose between 6 and 2 epochs: 40 of 200 queries" in printed
+    assert re.search(r"\n6 epochs are used. Softmax loss of held-out queries: 0\.\d+ after 6 epochs, ", printed)
+    assert printed.index("epochs are used") < printed.index("Trees: ")  # those of the returned ranker
     given = tfr_smooth.Ranker(**QUICK, epochs=6).fit(frame, **ROLES)
     np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))  # all queries are trained on
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
+    tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(table(20), **ROLES)
+    assert "Too few queries to choose the number of epochs: 6 are trained" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_a_training_ends_before_it_gets_worse(capsys):
-    options = {**QUICK, "loss": Reversed(), "softmax_epochs": 2, "learning_rate": 0.03}
-    chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(table(), **ROLES)
-    values = chosen.history_["val_ndcg"]
-    assert chosen.best_epoch_ == np.argmax(values) + 1 <= 3 and len(values) == 20
-    assert f"Epoch {chosen.best_epoch_} is used: ndcg {max(values):.4f}, but" in capsys.readouterr().out
-    all_epochs = tfr_smooth.Ranker(**options, epochs=20).fit(table(), **ROLES)
-    assert chosen.score(table(seed=1)) > 0.8 > 0.6 > all_epochs.score(table(seed=1))
+def test_few_epochs_of_a_schedule_of_their_own_are_used_if_more_are_worse(capsys):
+    frame = table()
+    random = np.random.default_rng(1)
+    noise = {"label": (frame["price"] + 3 * random.gumbel(size=len(frame)) > 4).astype(int)}
+    noise |= {f"number_{place}": random.normal(size=len(frame)) for place in range(20)}
+    frame, options = frame.assign(**noise), {**QUICK, "loss": "smoothi_ndcg", "hidden": [64], "trees": False}
+    chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(frame, **ROLES)
+    assert chosen.best_epoch_ == len(chosen.history_["val_ndcg"]) == 4
+    printed = capsys.readouterr().out
+    # The metric's loss trains in each of the three trainings.
+    assert "4 epochs are used" in printed and printed.count("the loss is smoothi_ndcg_loss") == 3
+    four = tfr_smooth.Ranker(**options, epochs=4).fit(frame, **ROLES)
+    np.testing.assert_array_equal(chosen.predict(frame), four.predict(frame))
+
+
+def test_the_softmax_loss_of_lists_equals_its_formula():
+    scores, labels = [[0.3, -1.0, 2.0], [5.0, 5.0], [1.0]], [[1.0, 0.0, 3.0], [0.0, 2.0], [0.0]]
+    found = training.softmax_losses(*map(np.concatenate, (scores, labels)), np.array([3, 2, 1]))
+    first = np.exp(scores[0]) / np.sum(np.exp(scores[0]))
+    np.testing.assert_allclose(found, [-(np.log(first[0]) + 3 * np.log(first[2])) / 4, np.log(2), 0.0])
 
 
 def test_one_training_is_enough_with_a_number_or_validation_queries(untrained, monkeypatch):

@@ -87,7 +87,11 @@ def _hint(name: str, texts: Any) -> str:
     for separator in _SEPARATORS:
         several = share(re.escape(separator))
         if several >= (_SOME if separator == "|" else 1 - _MOST + _SOME) and share(_PARTS.format(separator)) >= _MOST:
-            parts = pc.list_flatten(pc.split_pattern(texts, separator))
+            split = pc.split_pattern(texts, separator)
+            parts = pc.list_flatten(split)
+            if np.mean([len(set(text)) < len(text) for text in split.to_pylist()]) >= 0.5:
+                how = "a set loses the order and the number of its values: make columns of these"
+                return f"{name!r} looks like histories ({first!r}): {how}, such as the last value and the share of each"
             if len(pc.unique(parts)) < len(parts):
                 return f"{name!r} looks like sets ({first!r}): pass kinds={{{name!r}: 'set:{separator}'}}"
     return ""

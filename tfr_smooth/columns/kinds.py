@@ -285,6 +285,10 @@ class Columns(tuple[Column, ...]):
         return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)
 
 
+class NoKnownValues(ValueError):
+    """A column has only missing values."""
+
+
 def learn_column(
     name: str,
     values: Any,
@@ -320,7 +324,7 @@ def learn_column(
     def training(raw: Any, option: str | None) -> TrainingValues:
         given = TrainingValues(name, raw if chosen is None else raw.take(chosen), max_categories, option)
         if given.is_missing.all():
-            raise ValueError(f"{where} must have known values, got only missing ones.")
+            raise NoKnownValues(f"{where} must have known values, got only missing ones.")
         return given
 
     if kind is None:

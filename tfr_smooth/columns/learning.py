@@ -14,7 +14,16 @@ from scipy import stats
 from tfr_smooth import _arguments
 from tfr_smooth.columns.date import are_dates
 from tfr_smooth.columns.features import TableFeatures, matrices
-from tfr_smooth.columns.kinds import Column, check_names, has_words, learn_column, raw_array, raw_values
+from tfr_smooth.columns.kinds import (
+    Column,
+    NoKnownValues,
+    check_names,
+    has_words,
+    learn_column,
+    listed,
+    raw_array,
+    raw_values,
+)
 from tfr_smooth.columns.list_context import learn_context
 from tfr_smooth.columns.matches import SOME_WORDS, Match, equal_pairs
 from tfr_smooth.columns.number import columns_of_matrix
@@ -151,12 +160,17 @@ def learn_columns(
         texts = [name for name in pair if name in table.column_names and given.get(name, "text") == "text"]
         if len(texts) == 2 and any(name in given or has_words(table[name], SOME_WORDS) for name in texts):
             matched.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
-    columns, raw = [], {}
+    columns, raw, empty = [], {}, []
     for name, values in zip(table.column_names, table.columns, strict=True):
         kind, reason = given.get(name, matched.get(name)), "`kinds`" if name in given else "`matches`"
-        column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=kind, reason=reason)
-        columns.append(column)
+        try:
+            column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=kind, reason=reason)
+            columns.append(column)
+        except NoKnownValues:
+            empty.append(name)
         release()
+    if empty:
+        raise ValueError(f"The columns {listed(empty)} must have known values, got only missing ones.")
     compared = []
     for pair in matches:
         compared.append(Match.of(pair, columns).learn(columns, raw, rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from tfr_smooth import _serialization
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.date import are_dates, date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
+from tfr_smooth.columns.statistics import mean_labels
 from tfr_smooth.columns.text import words
 from tfr_smooth.data.column_values import value_type, varying
 from tfr_smooth.data.lists import Lists
@@ -247,7 +249,9 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists) -> list[tuple[str, str]]:
-    """Returns the pairs of an id or category of the query and one of the document that are sometimes equal.
+    """Returns the pairs of an id or category of the query and one of the document whose equality predicts labels.
+
+    So the codes of columns that only have the same names, such as "1" and "2", are not compared.
 
     Args:
       columns: The columns.
@@ -263,12 +267,14 @@ def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists)
     for name in (column.name for column in columns if column.shared and column.kind != "set"):
         values = raw[name].take(pa.array(sample.rows)).combine_chunks().cast(pa.string())
         (of_queries if _is_of_lists(values, sample) else of_documents)[name] = values
-    shares = {
-        (query, document): pc.mean(pc.and_(pc.equal(values, others), pc.not_equal(values, ""))).as_py()
-        for query, values in of_queries.items()
-        for document, others in of_documents.items()
-    }
-    return [pair for pair, share in shares.items() if (share or 0.0) >= _EQUAL]
+    labels, starts, pairs = mean_labels(sample), sample.starts[:-1], []
+    target = labels - np.repeat(np.add.reduceat(labels, starts) / sample.lengths, sample.lengths)
+    for (query, values), (document, others) in itertools.product(of_queries.items(), of_documents.items()):
+        equal = pc.fill_null(pc.and_(pc.equal(values, others), pc.not_equal(values, "")), False).to_numpy(False)
+        by_list = np.add.reduceat(equal * target, starts)
+        if equal.mean() >= _EQUAL and abs(by_list.sum()) > 2.0 * np.sqrt(np.square(by_list).sum()):
+            pairs.append((query, document))
+    return pairs
 
 
 def _sampled(lists: Lists) -> Lists:

@@ -69,6 +69,12 @@ class TrainingPlan:
             plan.epochs = min(max(math.ceil(_STEPS / steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
         return plan
 
+    def shorter(self) -> TrainingPlan:
+        """Returns the plan of a fifth of the epochs, which is better if labels are mostly noise."""
+        plan = copy.copy(self)
+        plan.epochs = max(2, round(self.epochs / 5))
+        return plan
+
     @property
     def scores_lists(self) -> bool:
         """Whether the score of a document may depend on the others of its query."""
@@ -158,14 +164,16 @@ class TrainingPlan:
     def validation(
         self,
         valid: tf.data.Dataset,
-        smooth: bool,
         further_metrics: Sequence[tf.keras.metrics.Metric],
         folder: Path | None,
+        *,
+        only_shows: bool,
     ) -> ExactValidation:
-        """Returns the validation that selects the epoch, by exact NDCG as of trec_eval or another metric."""
+        """Returns the validation that selects the epoch, or shows it, by trec_eval's NDCG or another metric."""
         loss, select_by = self.loss_of_one_label, self._params["select_by"]
         made = [metrics.of_trec_eval("ndcg")]
-        if isinstance(loss, losses.MeasureLoss) and (smooth or select_by == "smooth"):  # one minus a smooth measure
+        # The programs of the smooth metric take longer to compile than small tables to train.
+        if isinstance(loss, losses.MeasureLoss) and (not only_shows or select_by == "smooth"):
             of_loss = {"no_relevant": "skip", "ragged": loss.ragged, "name": loss.name.removesuffix("_loss")}
             made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **of_loss))
         if select_by not in ("smooth", "last", "ndcg"):
@@ -176,6 +184,6 @@ class TrainingPlan:
             made = [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in made]
         options: dict[str, Any] = {"monitor": made[place].name, "patience": self._params["patience"]}
         options["path"] = None if folder is None else folder / "best.keras"
-        if select_by == "last":
+        if select_by == "last" or only_shows:
             return ExactValidation(valid, made, mode="last", **options)
         return SelectedEpoch(valid, made, **options)

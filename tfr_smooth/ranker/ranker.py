@@ -290,7 +290,7 @@ class Ranker(Estimator):
         training.read(X, arrays, names, features, query_features, validation)
         training.learn()
         training.validate(validation, query, propensity)
-        self._check_patience(training.valid)
+        self._check_patience(None if training.chooses_epochs else training.valid)
         trained = training.train()
         self.history_, self.best_epoch_ = trained.history, trained.best_epoch
         self._plan, self._schema, self.features_ = training.plan, training.schema, training.layer

@@ -19,13 +19,15 @@ from tfr_smooth.columns.hints import warn_of_columns
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features, time_order
 from tfr_smooth.columns.matches import text_pairs
-from tfr_smooth.columns.tree_learning import learn_trees
+from tfr_smooth.columns.statistics import mean_labels
+from tfr_smooth.columns.tree_learning import learn_trees, slope
 from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.ranker.plan import TrainingPlan
 from tfr_smooth.ranker.schema import Schema
 from tfr_smooth.training.trainer import train
+from tfr_smooth.training.validation import is_clearly_better
 
 if TYPE_CHECKING:
     from tfr_smooth.ranker.ranker import Ranker
@@ -44,11 +46,13 @@ class Trained(NamedTuple):
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
       best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
+      best_value: The metric after it.
     """
 
     scorer: EncodedScorer
     history: dict[str, list[float]]
     best_epoch: int | None
+    best_value: float | None
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -116,6 +120,8 @@ class RankerTraining:
         may_choose = validation is None and self.held_out is None and first is None and p["select_by"] != "last"
         found = hold_out(documents, self.order) if may_choose and p["epochs"] is None else None
         self.chooses_epochs = found is not None
+        if may_choose and p["epochs"] is None and not found and p["verbose"]:
+            print(f"Too few queries to choose the number of epochs: {self.plan.epochs} are trained", flush=True)
         self.queries, self.held_out = found or (self.queries, self.held_out)
 
     def learn(self) -> None:
@@ -129,6 +135,15 @@ class RankerTraining:
                 expected = "True for an `init_model` with ranks or shares within lists"
                 raise ValueError(f"`list_context` must be {expected}, got False.")
             self.prepared = self.layer.transform(self.layer.raw_lists(self.documents))
+        if not self._trains_again:
+            self._print_layer()
+
+    @property
+    def _trains_again(self) -> bool:
+        """Whether a training on all queries follows that on the training queries."""
+        return self.chooses_epochs and len(self.queries) < _ENOUGH * len(self.documents)
+
+    def _print_layer(self) -> None:
         if self.params["verbose"] and (told := str(self.layer)):
             print(told, flush=True)
 
@@ -145,7 +160,8 @@ class RankerTraining:
         if matches is None:
             pairs = text_pairs(documents.take(queries), p["kinds"] or {})
             matches = [pair for pair in pairs if pair[0] in documents.roles.features]
-            uncompared = [pair for pair in pairs if pair not in matches]
+            compared = {document for _, document in matches}
+            uncompared = [pair for pair in pairs if pair[1] not in compared]
             if uncompared and verbose:
                 texts = ", ".join(repr(document) for _, document in uncompared)
                 query = uncompared[0][0]
@@ -169,7 +185,8 @@ class RankerTraining:
             check_validation(self.valid, "validation_fraction", select_by)
             if self.chooses_epochs and self.params["verbose"]:
                 held, count = len(self.documents) - len(self.queries), len(self.documents)
-                print(f"Held out to choose the number of epochs: {held:,} of {count:,} queries", flush=True)
+                epochs = f"{self.plan.epochs} and {self.plan.shorter().epochs}"
+                print(f"Held out to choose between {epochs} epochs: {held:,} of {count:,} queries", flush=True)
         elif validation is not None:
             validation = of_files(validation, self.layer.types, [query])
             raw = self.schema.read_validation(validation, self.layer, propensity)
@@ -180,28 +197,59 @@ class RankerTraining:
 
     def train(self) -> Trained:
         """Trains on the training queries, and then on all queries if some only chose the number of epochs."""
-        valid = None
-        if self.valid is not None:  # Without weights of documents, but with those of clicks.
-            size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
-            valid = self.layer.batches(self.valid.without("weight"), size)
-        again = self.chooses_epochs and len(self.queries) < _ENOUGH * len(self.documents)
         lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
-        trained = self._train_on(lists, folder / "held_out" if again and folder else folder, valid)
-        if not again:
+        if not self.chooses_epochs:
+            return self._train_on(lists, folder)
+        trained = self._choose(lists, folder)
+        if not self._trains_again:
             return trained
         self.layer, self.prepared, _ = self._learn(np.arange(len(self.documents)), self.layer)
-        scorer = self._train_on(self.prepared, folder, None, trained.best_epoch).scorer
-        return trained._replace(scorer=scorer)
+        self._print_layer()
+        self.valid = None
+        return trained._replace(scorer=self._train_on(self.prepared, folder).scorer)
 
-    def _train_on(self, lists: Lists, folder: Path | None, valid: Any, epochs_to_train: int | None = None) -> Trained:
-        """Trains a scorer.
+    def _choose(self, lists: Lists, folder: Path | None) -> Trained:
+        """Trains for the epochs of the plan and for fewer, and takes the plan that held-out queries choose.
+
+        A ranking metric of few queries is too noisy to choose by alone. Few epochs are used if it is higher and the
+        softmax loss, of scores times the factor with the lowest one, is clearly less.
+        """
+        assert self.valid is not None
+        labels, lengths, plans, tried = (
+            mean_labels(self.valid),
+            self.valid.lengths,
+            (self.plan, self.plan.shorter()),
+            [],
+        )
+        for self.plan in plans:
+            trained = self._train_on(lists, folder and folder / f"held_out_{self.plan.epochs}")
+            batches = [
+                (trained.scorer(inputs, training=False), inputs["mask"]) for inputs, *_ in self._batches_of_valid()
+            ]
+            scores = np.concatenate([tf.boolean_mask(*batch).numpy() for batch in batches]).astype(float)
+            tried.append((trained, softmax_losses(slope(scores, labels, lengths) * scores, labels, lengths)))
+        (all_epochs, losses), (few_epochs, fewer) = tried
+        is_higher = (few_epochs.best_value or 0.0) > (all_epochs.best_value or 0.0)
+        is_better = is_higher and is_clearly_better(-fewer, -losses, np.ones(len(lengths)))
+        self.plan = plans[is_better]
+        if self.params["verbose"]:
+            means = f"{losses.mean():.4f} after {plans[0].epochs} epochs, {fewer.mean():.4f} after {plans[1].epochs}"
+            print(f"{self.plan.epochs} epochs are used. Softmax loss of held-out queries: {means}", flush=True)
+        return tried[is_better][0]
+
+    def _batches_of_valid(self) -> tf.data.Dataset:
+        """Returns the validation batches, without weights of documents, but with those of clicks."""
+        assert self.valid is not None
+        size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
+        return self.layer.batches(self.valid.without("weight"), size)
+
+    def _train_on(self, lists: Lists, folder: Path | None) -> Trained:
+        """Trains a scorer by the plan.
 
         Args:
           lists: The lists.
           folder: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
-          valid: The validation batches. None uses the last epoch.
-          epochs_to_train: The chosen number of epochs. None is all.
 
         Returns:
           The trained scorer, outside of the strategy's scope, so that any process can read it.
@@ -230,13 +278,13 @@ class RankerTraining:
                 raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
             model.set_weights(weights)
         validation = None
-        if valid is not None:
-            # The programs of the smooth metric take longer to compile than small tables to train.
-            validation = plan.validation(valid, not self.chooses_epochs, self.options["further_metrics"], folder)
+        if self.valid is not None:
+            further, chooses = self.options["further_metrics"], self.chooses_epochs
+            validation = plan.validation(self._batches_of_valid(), further, folder, only_shows=chooses)
         history = train(
             model,
             epochs,
-            epochs=epochs_to_train or plan.epochs,
+            epochs=plan.epochs,
             steps_per_epoch=int(one_epoch.cardinality()),
             validation=validation,
             checkpoint_dir=folder,
@@ -250,7 +298,17 @@ class RankerTraining:
         scorer.set_weights(model.get_weights())
         if not self.options["callbacks"]:  # which may have the model
             plan.keep(model, schedule)
-        return Trained(scorer, history, None if validation is None else validation.best_epoch)
+        best = (None, None) if validation is None else (validation.best_epoch, validation.best_value)
+        return Trained(scorer, history, *best)
+
+
+def softmax_losses(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns the softmax loss of each list, per unit of its labels; 0 without relevant documents."""
+    starts, query = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths)
+    scores = scores - np.maximum.reduceat(scores, starts)[query]
+    logs = scores - np.log(np.add.reduceat(np.exp(scores), starts))[query]
+    total = np.add.reduceat(labels, starts)
+    return -np.add.reduceat(labels * logs, starts) / np.where(total > 0.0, total, 1.0)
 
 
 def split(order: np.ndarray, fraction: float) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _files
@@ -321,7 +322,7 @@ class SelectedEpoch(ExactValidation):
         return f"Epoch {self.best_epoch} is used: {name} {self.best_value:.4f}, but {last}"
 
 
-def is_clearly_better(values: Sequence[float], others: Sequence[float], weights: Sequence[float]) -> bool:
+def is_clearly_better(values: npt.ArrayLike, others: npt.ArrayLike, weights: npt.ArrayLike) -> bool:
     """Returns whether a mean is higher than another by more than two standard errors of the paired difference.
 
     Args:
@@ -329,7 +330,7 @@ def is_clearly_better(values: Sequence[float], others: Sequence[float], weights:
       others: The same of the other model.
       weights: The weights of the queries, >= 0.
     """
-    better, shares = np.subtract(values, others), np.divide(weights, max(sum(weights), np.finfo(float).tiny))
+    better, shares = np.subtract(values, others), np.divide(weights, max(np.sum(weights), np.finfo(float).tiny))
     mean, count = (shares * better).sum(), np.count_nonzero(shares)
     squares = np.square(shares * (better - mean)).sum()
     return bool(count > 1 and mean > _ERRORS * math.sqrt(squares * count / (count - 1)))
