@@ -4,7 +4,8 @@ from tfr_smooth._padded import list_weights
 from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss
 from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
-from tfr_smooth.losses.gumbel import GumbelLoss
+from tfr_smooth.losses.gumbel import GumbelLoss, PLRankLoss
+from tfr_smooth.losses.gumbel import PLRankNDCGLoss as PLRankNDCGLoss
 from tfr_smooth.losses.gumbel import XENDCGLoss as XENDCGLoss
 from tfr_smooth.losses.gumbel import YetiLogisticLoss as YetiLogisticLoss
 from tfr_smooth.losses.lambda_loss import LambdaLoss as LambdaLoss
@@ -19,8 +20,8 @@ from tfr_smooth.losses.lambda_weights import (
     PrecisionLambdaWeight,
     YetiDCGLambdaWeight,
 )
-from tfr_smooth.losses.list_ap import ListAPLoss as ListAPLoss
-from tfr_smooth.losses.list_mle import ListMLELoss as ListMLELoss
+from tfr_smooth.losses.listwise import ListAPLoss as ListAPLoss
+from tfr_smooth.losses.listwise import ListMLELoss as ListMLELoss
 from tfr_smooth.losses.multi_score import ClickEMLoss as ClickEMLoss
 from tfr_smooth.losses.multi_score import DualLearningLoss as DualLearningLoss
 from tfr_smooth.losses.multi_score import MixtureEMLoss as MixtureEMLoss
@@ -31,8 +32,6 @@ from tfr_smooth.losses.pairwise import PairwiseMSELoss as PairwiseMSELoss
 from tfr_smooth.losses.pairwise import PairwiseQRLoss as PairwiseQRLoss
 from tfr_smooth.losses.pairwise import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
 from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
-from tfr_smooth.losses.pl_rank import PLRankLoss
-from tfr_smooth.losses.pl_rank import PLRankNDCGLoss as PLRankNDCGLoss
 from tfr_smooth.losses.pointwise import MeanSquaredLoss as MeanSquaredLoss
 from tfr_smooth.losses.pointwise import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.pointwise import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss

@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _padded, rankings
 from tfr_smooth.losses import gumbel
-from tfr_smooth.losses.list_mle import weighted_log_sums
+from tfr_smooth.losses.listwise import weighted_log_sums
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss, TemperedLoss
 from tfr_smooth.rankings import exact
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _padded
-from tfr_smooth.losses import pair_ranks
+from tfr_smooth.losses import lambda_weights
 from tfr_smooth.losses.lambda_weights import NDCGLambdaWeightV2
 from tfr_smooth.losses.pairwise import weighted_logistic
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
@@ -93,7 +93,7 @@ class LambdaLoss(RankingLoss):
         gains = labels if self.metric == "precision" else weight.gains(labels, mask)
         # Cumulative sums outside of XLA, where they were quadratic up to TensorFlow 2.15.
         discounts = _rank_discounts(weight, _compiled.padded_length(_padded.length(scores)), self.metric, self.mu)
-        sums = pair_ranks.cumulative(discounts)
+        sums = lambda_weights.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         all_pairs = self.metric == "ndcg_loss1"
         losses = weighted_logistic(scores, labels, mask, weights, gains, sums, self.sigma, all_pairs=all_pairs)
@@ -113,9 +113,9 @@ def _rank_discounts(weight: NDCGLambdaWeightV2, length: tf.Tensor | int, metric:
     # float64, for the sums over blocks of ties.
     ranks = tf.cast(tf.range(1, length + 1), tf.float64)
     if metric == "precision":
-        return pair_ranks.swap(tf.ones_like, ranks, topn) / tf.cast(topn, ranks.dtype)
+        return lambda_weights.swap(tf.ones_like, ranks, topn) / tf.cast(topn, ranks.dtype)
     if metric == "ndcg_loss1":
-        discounts = weight.discount(ranks) * pair_ranks.beyond_cutoff(weight.discount, ranks, topn)
+        discounts = weight.discount(ranks) * lambda_weights.beyond_cutoff(weight.discount, ranks, topn)
         return tf.linalg.set_diag(tf.tile(discounts[:, tf.newaxis], [1, length]), tf.zeros_like(ranks))
-    swap, loss2 = pair_ranks.swap(weight.discount, ranks, topn), weight.of_ranks(ranks)
+    swap, loss2 = lambda_weights.swap(weight.discount, ranks, topn), weight.of_ranks(ranks)
     return {"ndcg_loss2": loss2, "ndcg_loss2++": swap + mu * loss2, "lambda_rank": swap}[metric]

@@ -9,7 +9,7 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _padded
-from tfr_smooth.losses import pair_ranks
+from tfr_smooth.losses import lambda_weights
 from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss, TemperedLoss
 
@@ -359,7 +359,7 @@ class _Pairs(NamedTuple):
         chosen = _padded.preferences(self.labels, self.mask)
         chosen = tf.where(self.all_pairs, _padded.different_pairs(self.mask), chosen)
         differences = tf.abs(rows - tf.where(self.all_pairs, tf.zeros_like(columns), columns))
-        of_ranks = pair_ranks.over_orders_of_ties(self.rank_sums, scores, self.mask)
+        of_ranks = lambda_weights.over_orders_of_ties(self.rank_sums, scores, self.mask)
         # The mean over orders does not change the total of R.
         total = 2.0 * tf.reduce_max(tf.abs(self.gains), axis=1) * tf.cast(self.rank_sums[-1, -1], self.gains.dtype)
         return _padded.fill(differences * of_ranks, chosen, 0.0), _largest_loss(total)
@@ -387,7 +387,7 @@ def weighted_logistic(
       mask: [batch, list] bool, False for padding.
       weights: [batch, list] or [batch, 1].
       gains: [batch, list].
-      rank_sums: The result of `pair_ranks.cumulative` for R, of at least `_compiled.padded_length(list)` ranks.
+      rank_sums: The result of `lambda_weights.cumulative` for R, of at least `_compiled.padded_length(list)` ranks.
       sigma: Slope of the logistic function, > 0.
       all_pairs: Whether the sum is over all pairs, each with $|g_i|$ in place of the difference.
 
