@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models
-from tfr_smooth.models.member_layers import MemberDense, MemberDropout
+from tfr_smooth.models.feed_forward import MemberDense, MemberDropout
 
 RANDOM = np.random.RandomState(0)
 FEATURES = RANDOM.randn(2, 4, 3).astype(np.float32)

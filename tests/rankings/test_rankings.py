@@ -16,7 +16,7 @@ from tests.rankings import evaluate
 from tfr_smooth import rankings
 from tfr_smooth.rankings import FastSort, LapSum, NeuralSort, Sinkhorn, SmoothI, SoftRank, SoftSort, SortingNetwork
 from tfr_smooth.rankings.dcg import NDCGGain
-from tfr_smooth.rankings.steps import exclusive_product
+from tfr_smooth.rankings.ranking import exclusive_product
 
 ROWS = [
     *(SmoothI(2.0), SmoothI(2.0, stop_gradient=False), SoftRank(0.7), NeuralSort(0.7)),

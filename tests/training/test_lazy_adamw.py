@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import _keras, training
-from tfr_smooth.models.member_layers import FeatureFunctions
+from tfr_smooth.models.feed_forward import FeatureFunctions
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has AdamW's step")

@@ -10,13 +10,13 @@ from tfr_smooth.measures.cumulative_gain import ideal_dcg
 from tfr_smooth.measures.diversity import AlphaDCG as AlphaDCG
 from tfr_smooth.measures.diversity import PrecisionIA as PrecisionIA
 from tfr_smooth.measures.diversity import SubtopicMeasure
+from tfr_smooth.measures.first_ranks import AveragePrecision as AveragePrecision
+from tfr_smooth.measures.first_ranks import ExpectedReciprocalRank as ExpectedReciprocalRank
 from tfr_smooth.measures.first_ranks import Hits as Hits
 from tfr_smooth.measures.first_ranks import Precision as Precision
 from tfr_smooth.measures.first_ranks import Recall as Recall
+from tfr_smooth.measures.first_ranks import ReciprocalRank as ReciprocalRank
 from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, BinaryMeasure, Measure
-from tfr_smooth.measures.steps import AveragePrecision as AveragePrecision
-from tfr_smooth.measures.steps import ExpectedReciprocalRank as ExpectedReciprocalRank
-from tfr_smooth.measures.steps import ReciprocalRank as ReciprocalRank
 
 __all__ = ["EXACT_ONLY", "MEASURES", "BinaryMeasure", "Measure", "SubtopicMeasure", "ideal_dcg"]
 __all__ += [measure.__name__ for measure in (*MEASURES.values(), *EXACT_ONLY.values())]

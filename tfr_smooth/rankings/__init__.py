@@ -7,14 +7,13 @@ from tfr_smooth.rankings.fastsort import FastSort as FastSort
 from tfr_smooth.rankings.lapsum import LapSum as LapSum
 from tfr_smooth.rankings.neuralsort import NeuralSort as NeuralSort
 from tfr_smooth.rankings.rank_distributions import win_probabilities
-from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking, Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking, Ranking, RankSteps, Steps
 from tfr_smooth.rankings.sinkhorn import Sinkhorn as Sinkhorn
 from tfr_smooth.rankings.smoothi import SmoothI as SmoothI
 from tfr_smooth.rankings.smoothi_bounds import smoothi_error_bound, smoothi_metric_error_bound
 from tfr_smooth.rankings.softrank import SoftRank as SoftRank
 from tfr_smooth.rankings.softsort import SoftSort as SoftSort
 from tfr_smooth.rankings.sorting_network import SortingNetwork as SortingNetwork
-from tfr_smooth.rankings.steps import RankSteps, Steps
 
 __all__ = [
     "RANKINGS",

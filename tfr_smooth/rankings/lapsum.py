@@ -25,8 +25,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
-from tfr_smooth.rankings.steps import sum_after
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking, sum_after
 
 # exp(-800) is 0, also in float64: documents behind a gap of at least this size add nothing.
 _LARGEST_GAP = 800.0
