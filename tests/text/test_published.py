@@ -13,7 +13,7 @@ from safetensors import numpy as safetensors
 
 from tests.text.conftest import served
 from tfr_smooth import text
-from tfr_smooth.text import configurations, layout, published
+from tfr_smooth.text import checkpoints, configurations, layout
 
 # Written by benchmarks/published.py, with the package transformers 5.
 FOLDER = pathlib.Path(__file__).parent / "published"
@@ -92,7 +92,7 @@ def test_the_activation_is_that_of_the_configuration_and_no_part_of_the_training
     others = [{"sentence_transformers": {"activation_fn": SIGMOID}}, {"sbert_ce_default_activation_function": SIGMOID}]
     others.append({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"})
     folders = [folder, *(changed(tmp_path / str(number), **values) for number, values in enumerate(others))]
-    found = [published.read(each).head.options["output"] for each in [*folders, FOLDER / "bert"]]
+    found = [checkpoints.read(each).head.options["output"] for each in [*folders, FOLDER / "bert"]]
     assert found == ["sigmoid"] * 3 + [None] * 2
     ranker, (frame, expected) = text.TextRanker.from_pretrained(folder), frame_of("bert")
     probabilities = 1.0 / (1.0 + np.exp(-np.array(expected["scores"])))
@@ -126,7 +126,7 @@ REFUSED = [  # a folder, a file with other values or another content, and what i
     ("bert", "model.safetensors.index.json", {}, "classifier.* cannot be read|KeyError"),
     ("bert", "modules.json", {"path": "1"}, "modules.json: must be a list, got dict"),
     ("bert", "modules.json", [{"type": f"{SBERT}CNN", "path": "0"}], "modules must be an encoder of .*, got CNN"),
-    ("bert", "modules.json", [{"type": SBERT + kind, "path": kind} for kind in published._MODULES[2]], "Dense/config"),
+    ("bert", "modules.json", [{"type": SBERT + kind, "path": kind} for kind in checkpoints._MODULES[2]], "Dense/"),
     ("bert", "modules.json", [{"type": SBERT + kind, "path": "0"} for kind in ("Pooling", "Dense")], "got Pooling"),
     ("colbert", "artifact.metadata", {"similarity": "l2"}, "artifact.metadata: similarity must be 'cosine', got 'l2'"),
     ("colbert", "artifact.metadata", {"query_token_id": "[Q]"}, r"`tokenizer` must have the token '\[Q\]'"),
@@ -168,7 +168,7 @@ def test_the_length_is_that_of_the_tokenizer_or_of_the_positions(tmp_path):
     ):
         folder = changed(tmp_path / f"{expected}", family, **values)
         write(folder / "tokenizer_config.json", settings)
-        assert published.read(folder).sizes == {"length": expected}
+        assert checkpoints.read(folder).sizes == {"length": expected}
 
 
 @pytest.mark.slow

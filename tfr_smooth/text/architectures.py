@@ -1,4 +1,4 @@
-"""Scores of pairs of a query and a document in one input of the encoder."""
+"""Scores of a query and a document in one input of the encoder, or by similarities of vectors of tokens or texts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.reranker import HIDDEN, Reranker, dense_layer
 
@@ -96,3 +97,196 @@ class CrossEncoder(Reranker):
         self.hidden_bias.assign(bias)
         self.kernel.assign(scores / self.head_rate)
         self.bias.assign(offset / self.head_rate)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class LateInteraction(Reranker):
+    r"""Scores documents by the similarities between the token vectors of query and document (MaxSim).
+
+    $$s = \gamma \sum_{i \in q} \max_{j \in d} \cos(h_i, h_j)$$
+
+    (Khattab and Zaharia, "ColBERT", SIGIR 2020, Eq. 3; the scale $\gamma$ is trained and initialized to 1.) A document
+    is encoded once for all queries. With a layer after the encoder, as ColBERT has, $f(W h + c)$ takes the place of h.
+
+    The input is `{"query_ids": [batch, tokens], "document_ids": [batch, list, tokens]}`, int32, optionally with
+    `query_hidden` and `document_hidden`, the output of the encoder's frozen layers; see `LateInputs`. Returns scores,
+    float32 [batch, list]. Padding documents have the lowest possible score.
+
+    Args:
+      encoder: The encoder.
+      dense: The width of a layer after the encoder and its activation f, such as [128, "linear"]. None: no layer.
+      ignored: Tokens that do not count in documents, such as punctuation in ColBERT; with `markers` of the encoder.
+      **kwargs: Arguments of `Reranker`.
+
+    Example:
+      >>> import keras_hub, tensorflow as tf, tokenizers
+      >>> from tfr_smooth import text
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ... )
+      >>> ids = {"query_ids": tf.ones([2, 3], tf.int32), "document_ids": tf.ones([2, 4, 5], tf.int32)}
+      >>> text.LateInteraction(text.Encoder(backbone, tokenizer))(ids).shape
+      TensorShape([2, 4])
+    """
+
+    _scale = 1.0
+
+    def __init__(
+        self, encoder: Encoder, *, dense: Sequence[Any] | None = None, ignored: Sequence[str] = (), **kwargs: Any
+    ) -> None:
+        super().__init__(encoder, **kwargs)
+        self.width = encoder.width  # of the vectors
+        self.ignored, self.dense = list(ignored), None if dense is None else list(dense)
+        if ignored and not encoder.markers:
+            raise ValueError(f"`encoder` must have `markers` with `ignored`, got none and {self.ignored}.")
+        self._ignored_ids = layout.ids_of(encoder.tokenizer, self.ignored)
+        self._document_markers = layout.ids_of(encoder.tokenizer, encoder.markers[1:])
+        if self.dense is not None:
+            self.width = _arguments.integer("dense", self.dense[0], least=1)
+            _arguments.choice("dense", self.dense[1], HIDDEN)
+            shapes = {"dense_kernel": (encoder.width, self.width), "dense_bias": (self.width,)}
+            self._dense = [self.add_weight(name=name, shape=shape) for name, shape in shapes.items()]
+        start = tf.keras.initializers.Constant(self._scale / self.head_rate)
+        self.scale = self.add_weight(name="head_scale", shape=(), initializer=start)
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+        """Returns the scores.
+
+        Args:
+          inputs: `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens]; optionally
+            `query_hidden` and `document_hidden`, the output of the encoder's frozen layers, [..., tokens, width].
+          training: Whether to apply dropout.
+
+        Returns:
+          Scores, float32 [batch, list].
+        """
+        queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), training)
+        documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), training)
+        return self.interact(queries, documents)
+
+    def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+        """Returns the token vectors of texts.
+
+        Args:
+          ids: Token ids, int32 [..., tokens].
+          frozen: The output of the encoder's frozen layers for these ids, [..., tokens, width]; None computes it.
+          training: Whether to apply dropout.
+
+        Returns:
+          Vectors of length 1, and 0 for padding, float32 [..., tokens, width].
+        """
+        hidden, _ = self.encode(ids, frozen, training)
+        counts = tf.not_equal(ids, layout.PADDING)
+        if self.ignored:
+            is_ignored = tf.reduce_any(ids[..., tf.newaxis] == tf.constant(self._ignored_ids), axis=-1)
+            counts &= ~(is_ignored & (ids[..., 1:2] == self._document_markers))
+        return self._normalized(hidden) * tf.cast(counts, tf.float32)[..., tf.newaxis]
+
+    def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the output of the layer after the encoder, scaled to length 1."""
+        if self.dense is not None:
+            vectors = dense_layer(vectors, *self._dense, activation=self.dense[1])
+        return tf.math.l2_normalize(vectors, axis=-1)
+
+    def set_head(self, weights: Sequence[Any]) -> None:
+        """Sets the kernel and the bias of the layer after the encoder, [encoder's width, width] and [width]."""
+        for variable, value in zip(self._dense, weights, strict=True):
+            variable.assign(value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "dense": self.dense, "ignored": self.ignored}
+
+    def interact(self, queries: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
+        """Returns the scores of documents, computed from token vectors.
+
+        Args:
+          queries: Output of `vectors` for the queries, [batch, query tokens, width].
+          documents: Output of `vectors` for the documents, [batch, list, document tokens, width].
+
+        Returns:
+          Scores, float32 [batch, list].
+        """
+        # The lowest value of a cosine is -1.
+        cosines = tf.einsum("bqw,bndw->bnqd", queries, documents)
+        nearest = tf.reduce_max(tf.where(_is_real(documents)[:, :, tf.newaxis, :], cosines, -1.0), axis=-1)
+        scale = tf.cast(tf.convert_to_tensor(self.scale), tf.float32) * self.head_rate
+        return scale * tf.einsum("bnq,bq->bn", nearest, tf.cast(_is_real(queries), tf.float32))
+
+
+def _is_real(vectors: tf.Tensor) -> tf.Tensor:
+    """Returns whether vectors are not those of padding, bool [...]."""
+    return tf.reduce_any(vectors != 0.0, axis=-1)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class SingleVector(LateInteraction):
+    r"""Scores documents by the cosine similarity between one vector of the query and one of the document.
+
+    $$s = \gamma \cos(v_q, v_d)$$
+
+    with the vectors of `Encoder.pool` (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019; the scale $\gamma$ is trained
+    and initialized to 20). In training, the documents of the other queries of the batch are further documents with
+    label 0 (in-batch negatives; Karpukhin et al., "Dense Passage Retrieval", EMNLP 2020, Section 3.2), except those
+    with the tokens of a document of the query. Input and scores are those of `LateInteraction`, as if each text had one
+    token. Beside the encoder's, a step takes O(batch^2 * list * (width + list * tokens)) time. With a layer after the
+    pooling, as some published encoders have, $f(W v + c)$ takes the place of v.
+
+    Args:
+      encoder: The encoder.
+      dense: The width of a layer after the pooling and its activation f, such as [256, "tanh"]. None: no layer.
+      **kwargs: Arguments of `Reranker`. `micro_batches` > 1 leaves the documents of other parts out.
+
+    Example:
+      >>> import keras_hub, tensorflow as tf, tokenizers
+      >>> from tfr_smooth import text
+      >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()
+      >>> tokenizer = tokenizers.BertWordPieceTokenizer({word: number for number, word in enumerate(words)})
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ... )
+      >>> ids = {"query_ids": tf.ones([2, 3], tf.int32), "document_ids": tf.ones([2, 4, 5], tf.int32)}
+      >>> text.SingleVector(text.Encoder(backbone, tokenizer))(ids).shape
+      TensorShape([2, 4])
+    """
+
+    _scale = 20.0  # not tuned: the default of the losses of sentence-transformers
+
+    def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+        """Returns the vectors of texts.
+
+        Args:
+          ids: Token ids, int32 [..., tokens].
+          frozen: The output of the encoder's frozen layers for these ids, [..., tokens, width]; None computes it.
+          training: Whether to apply dropout.
+
+        Returns:
+          Vectors of length 1, and 0 for padding, float32 [..., 1, width].
+        """
+        hidden, mask = self.encode(ids, frozen, training)
+        vectors = self._normalized(self.encoder.pool(hidden, ids))
+        return (vectors * tf.cast(mask[..., :1], tf.float32))[..., tf.newaxis, :]  # padding is 0
+
+    def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the scores and labels of all documents of the batch for each query.
+
+        Args:
+          inputs: As for `call`.
+          labels: Labels, float32 [batch, list], -1 for padding.
+
+        Returns:
+          Scores and labels, float32 [batch, batch * list]; the label is -1 for documents that do not count.
+        """
+        batch, size = tf.unstack(tf.shape(labels))
+        queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), True)
+        documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), True)
+        every = tf.repeat(tf.reshape(documents, [1, batch * size, 1, self.width]), batch, axis=0)
+        ids = tf.reshape(inputs["document_ids"], [batch * size, tf.shape(inputs["document_ids"])[-1]])
+        is_same = tf.reshape(tf.reduce_all(ids[:, tf.newaxis] == ids, axis=-1), [batch, size, batch * size])
+        is_padding = tf.reshape(labels, [-1]) < 0.0
+        others = tf.where(tf.reduce_any(is_same, axis=1) | is_padding, -1.0, 0.0)
+        is_own = tf.repeat(tf.eye(batch, dtype=tf.bool), size, axis=1)
+        return self.interact(queries, every), tf.where(is_own, tf.tile(labels, [1, batch]), others)

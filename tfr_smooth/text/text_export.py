@@ -13,7 +13,7 @@ from tfr_smooth import _files, _keras
 from tfr_smooth.serving import versions
 from tfr_smooth.serving.onnx_export import with_weights
 from tfr_smooth.text import layout
-from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
+from tfr_smooth.text.architectures import LateInteraction, SingleVector
 from tfr_smooth.text.reranker import Reranker
 
 

@@ -29,11 +29,10 @@ from tfr_smooth._estimator import (
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.text import published, text_export, text_lists, token_inputs
+from tfr_smooth.text import checkpoints, text_export, text_lists, token_inputs
+from tfr_smooth.text.architectures import CrossEncoder, LateInteraction, SingleVector
 from tfr_smooth.text.checkpoints import folder_of, load_encoder
-from tfr_smooth.text.cross_encoder import CrossEncoder
 from tfr_smooth.text.encoder import Encoder
-from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
 from tfr_smooth.text.reranker import Reranker
 from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.validation import selecting
@@ -190,7 +189,7 @@ class TextRanker(Estimator):
             if params:
                 raise ValueError(f"`checkpoint` has arguments of its own, got {', '.join(params)}: use `set_params`.")
             return super().from_pretrained(folder)
-        found = published.read(folder)
+        found = checkpoints.read(folder)
         if found is None or params.get("architecture") == "cross" != found.architecture:  # without a head
             expected = "a cross-encoder with one label, or a model of sentence-transformers or ColBERT"
             raise ValueError(f"`checkpoint` must be {expected}, got {os.fspath(checkpoint)!r}: fit it instead.")
@@ -286,7 +285,7 @@ class TextRanker(Estimator):
         """Returns the initial model."""
         p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
         folder = folder_of(p["encoder"])  # once: a name asks the hub
-        found = published.read(folder, p["architecture"])
+        found = checkpoints.read(folder, p["architecture"])
         options = {} if found is None else found.encoder
         encoder = load_encoder(folder, frozen_layers=p["frozen_layers"], **options)
         for name in inputs_class.ARGUMENTS:

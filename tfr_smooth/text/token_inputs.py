@@ -12,9 +12,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, _files
 from tfr_smooth._estimator import digest
 from tfr_smooth.text import layout
-from tfr_smooth.text.cross_encoder import CrossEncoder
+from tfr_smooth.text.architectures import CrossEncoder, LateInteraction, SingleVector
 from tfr_smooth.text.encoder import Encoder
-from tfr_smooth.text.late_interaction import LateInteraction, SingleVector
 
 # Not tuned: limits of memory, on which results do not depend.
 _BATCH = 32  # texts encoded in one batch; larger ones leave the cache of a CPU core
