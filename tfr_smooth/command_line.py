@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,11 +29,10 @@ from pyarrow import parquet
 
 from tfr_smooth import Ranker, _arguments, _files, data, load, training
 from tfr_smooth._estimator import estimator_class
-from tfr_smooth.columns.kinds import listed, types_of_kinds
-from tfr_smooth.data.column_values import value_type
-from tfr_smooth.data.reading.files import files_of, raw_table, read_table
-from tfr_smooth.data.reading.sources import ranking
-from tfr_smooth.data.reading.value_types import TYPES, Reading
+from tfr_smooth.columns.kinds import listed
+from tfr_smooth.data.reading.files import files_of, raw_table
+from tfr_smooth.data.reading.sources import Files, ranking
+from tfr_smooth.data.reading.value_types import Reading
 
 _ESTIMATORS = {"ranker": "Ranker", "text": "TextRanker"}
 _COMMANDS = {
@@ -161,29 +160,14 @@ def _train(arguments: Sequence[str]) -> None:
         dates = {name: kind for name, kind in reading.types.items() if kind.startswith("date:")}
         given |= {"kinds": {**dates, **(given.get("kinds") or {})}} if dates else {}
     estimator = cls(**given)  # before files are read
-    makers = {"init_model": cls.load, "strategy": training.get_strategy}
+    files = functools.partial(Files, reading=reading)
+    makers = {"init_model": cls.load, "strategy": training.get_strategy, "validation": files}
     fit |= {name: make(fit[name]) for name, make in makers.items() if name in fit}
-    types = getattr(fit.get("init_model"), "types_", types_of_kinds(given.get("kinds") or {}))
-    paths = [table, *([fit.pop("validation")] if "validation" in fit else [])]
-    part, *validation = _rows(cls, paths, fit, _with_types(reading, types))
-    estimator.fit(part, validation=validation[0] if validation else None, **fit)
+    estimator.fit(files(table), **fit)
     estimator.save(model)
     print(f"Wrote {model}")
-    if validation:
-        print(estimator.evaluate(validation[0]))
-
-
-def _rows(cls: Any, paths: Sequence[Any], fit: dict[str, Any], reading: Reading) -> Iterator[pa.Table]:
-    """Yields the rows of the training files, and of other ones, which are read by their types."""
-    columns = {name: parameter.default for name, parameter in inspect.signature(cls.fit).parameters.items()} | fit
-    query = columns.get("query_id") or columns["query"]
-    if "text" in columns:
-        reading = _with_types(reading, dict.fromkeys((columns["query"], columns["text"]), "text"))
-    part = read_table(paths[0], reading, [query])
-    yield part
-    types = {field.name: value_type(field.type) for field in part.schema if field.name != query}
-    reading = _with_types(reading, {name: kind for name, kind in types.items() if kind in TYPES})
-    yield from (read_table(path, reading, [query]) for path in paths[1:])
+    if "validation" in fit:
+        print(estimator.evaluate(fit["validation"]))
 
 
 def _score(arguments: Sequence[str]) -> None:
@@ -191,7 +175,9 @@ def _score(arguments: Sequence[str]) -> None:
     parser = _Parser("score", data.read_files)
     parser.add_argument("--names", default="score,rank", help="The names of the new columns. Default: score,rank.")
     given = parser.parsed(arguments)
-    reading = _reading(estimator, given)
+    of_texts = {} if isinstance(estimator, Ranker) else estimator.columns_
+    types = dict.fromkeys((of_texts["query"], of_texts["text"]), "text") if of_texts else estimator.types_
+    reading = Reading(**_taken(given, Reading)).with_types(types)
     out, paths, names = Path(given["out"]), given["table"], given["names"].split(",")
     if out.suffix not in (".csv", ".parquet"):
         raise ValueError(f"OUT must end in .csv or .parquet, got {given['out']!r}.")
@@ -204,7 +190,15 @@ def _score(arguments: Sequence[str]) -> None:
     if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
         expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
         raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
-    for name, column in zip(names, _scored(estimator, paths, reading, columns), strict=True):
+    query = (
+        estimator.query_column if estimator.query_column in columns else of_texts.get("query", estimator.query_column)
+    )
+    if query is None:
+        raise ValueError("MODEL must have a column of queries, got one that was trained without.")
+    lists = data.from_table(table, query=query, label=None, features=[query])
+    scores = estimator.predict(Files(paths, reading))
+    order, ranks = ranking(lists, scores[lists.rows])
+    for name, column in zip(names, (scores, ranks[np.argsort(lists.rows[order])]), strict=True):
         table = table.append_column(name, pa.array(column))
     with _files.replacing(out) as unfinished:
         if out.suffix == ".csv":
@@ -212,19 +206,6 @@ def _score(arguments: Sequence[str]) -> None:
         else:
             parquet.write_table(table, unfinished)
     print(f"Wrote {out}")
-
-
-def _scored(estimator: Any, paths: Any, reading: Reading, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the scores and the ranks of the rows of files, in their order."""
-    roles = _roles(estimator)
-    query = roles["query_id"] if roles.get("query_id") in names else roles.get("query")
-    if query is None:
-        raise ValueError("MODEL must have a column of queries, got one that was trained without.")
-    table = read_table(paths, reading, [query])
-    scores = estimator.predict(table)
-    lists = data.from_table(table, query=query, label=None, features=[query])
-    order, ranks = ranking(lists, scores[lists.rows])
-    return scores, ranks[np.argsort(lists.rows[order])]
 
 
 def _write_csv(path: Path, table: pa.Table, reading: Reading) -> None:
@@ -253,9 +234,7 @@ def _cells(table: pa.RecordBatch, reading: Reading) -> list[list[str | None]]:
 def _evaluate(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     given = _Parser("evaluate", estimator.evaluate, data.read_files).parsed(arguments)
-    roles = _roles(estimator)
-    ids = [roles[role] for role in ("query", "query_id") if roles.get(role) is not None]
-    table = read_table(given["table"], _reading(estimator, given), ids)
+    table = Files(given["table"], Reading(**_taken(given, Reading)))
     print(estimator.evaluate(table, **_taken(given, estimator.evaluate)))
 
 
@@ -280,25 +259,6 @@ def _loaded(arguments: Sequence[str]) -> Any:
     return estimator
 
 
-def _roles(estimator: Any) -> dict[str, Any]:
-    """Returns the columns of a fitted ranker by role, that of queries and those of texts."""
-    return {"query": estimator._schema.query} if isinstance(estimator, Ranker) else dict(estimator.columns_)
-
-
 def _check_folder(argument: str, path: Path) -> None:
     if not os.access(path.parent, os.W_OK) or path.is_dir():
         raise ValueError(f"{argument} must be a file in a folder that can be written, got {str(path)!r}.")
-
-
-def _with_types(reading: Reading, types: dict[str, str]) -> Reading:
-    """Returns the same way of reading with the types of further columns."""
-    return dataclasses.replace(reading, types={**types, **reading.types})
-
-
-def _reading(estimator: Any, given: dict[str, Any]) -> Reading:
-    """Returns how the user wrote values, with the types that a fitted estimator knows."""
-    if isinstance(estimator, Ranker):
-        types = estimator.types_
-    else:
-        types = dict.fromkeys((estimator.columns_["query"], estimator.columns_["text"]), "text")
-    return _with_types(Reading(**_taken(given, Reading)), types)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -354,18 +355,32 @@ def as_table(X: Any) -> pa.Table:
     return checks.as_arrow(X) if checks.is_table(X) else dense_table("X", X, missing=True)
 
 
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """A table in files.
+
+    Args:
+      paths: The paths, as for `read_files`.
+      reading: How values are written.
+    """
+
+    paths: Any
+    reading: Reading = Reading()
+
+
 def of_files(X: Any, types: Mapping[str, str] | None = None, ids: Sequence[Any] = ()) -> Any:
     """Returns the table of files, if paths are given, and others as they are.
 
     Args:
-      X: A path, a list of paths, or anything else.
+      X: A path, a list of paths, `Files`, or anything else.
       types: The types of known columns, as for `read_files`.
       ids: Columns of ids.
     """
-    paths = X if isinstance(X, (list, tuple)) and X else [X]
-    if not all(isinstance(path, (str, os.PathLike)) for path in paths):
-        return X
-    return files.read_table(X, Reading(types=types or {}), [name for name in ids if isinstance(name, str)])
+    if not isinstance(X, Files):
+        if not all(isinstance(path, (str, os.PathLike)) for path in (X if isinstance(X, (list, tuple)) and X else [X])):
+            return X
+        X = Files(X)
+    return files.read_table(X.paths, X.reading.with_types(types or {}), [name for name in ids if isinstance(name, str)])
 
 
 def values_of_queries(X: Any, lists: Lists, name: str) -> dict[str, Any]:

@@ -75,6 +75,10 @@ class Reading:
         except (LookupError, TypeError):
             raise ValueError(f"`encoding` must be one of Python's, such as 'cp1252', got {self.encoding!r}.") from None
 
+    def with_types(self, types: Mapping[str, str]) -> Reading:
+        """Returns the same way of reading with the types of further columns."""
+        return dataclasses.replace(self, types={**types, **self.types})
+
     def typed(self, table: pa.Table, where: Callable[[str], Where]) -> pa.Table:
         """Returns a table with the types of the columns, and without the words that are missing.
 
