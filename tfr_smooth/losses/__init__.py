@@ -22,17 +22,17 @@ from tfr_smooth.losses.lambda_weights import (
 )
 from tfr_smooth.losses.listwise import ListAPLoss as ListAPLoss
 from tfr_smooth.losses.listwise import ListMLELoss as ListMLELoss
-from tfr_smooth.losses.multi_score import ClickEMLoss as ClickEMLoss
-from tfr_smooth.losses.multi_score import DualLearningLoss as DualLearningLoss
-from tfr_smooth.losses.multi_score import MixtureEMLoss as MixtureEMLoss
-from tfr_smooth.losses.multi_score import OrdinalLoss as OrdinalLoss
 from tfr_smooth.losses.pairwise import PairwiseHingeLoss as PairwiseHingeLoss
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss as PairwiseLogisticLoss
 from tfr_smooth.losses.pairwise import PairwiseMSELoss as PairwiseMSELoss
 from tfr_smooth.losses.pairwise import PairwiseQRLoss as PairwiseQRLoss
 from tfr_smooth.losses.pairwise import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
 from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
+from tfr_smooth.losses.pointwise import ClickEMLoss as ClickEMLoss
+from tfr_smooth.losses.pointwise import DualLearningLoss as DualLearningLoss
 from tfr_smooth.losses.pointwise import MeanSquaredLoss as MeanSquaredLoss
+from tfr_smooth.losses.pointwise import MixtureEMLoss as MixtureEMLoss
+from tfr_smooth.losses.pointwise import OrdinalLoss as OrdinalLoss
 from tfr_smooth.losses.pointwise import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.pointwise import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import LOSSES, RankingLoss
@@ -51,9 +51,8 @@ from tfr_smooth.losses.softmax import PSLLoss as PSLLoss
 from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tfr_smooth.losses.softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
-from tfr_smooth.losses.table import RankingLossKey, get, hyperparameters
+from tfr_smooth.losses.table import MultiObjectiveLoss, RankingLossKey, WeightedSumLoss, get, hyperparameters
 from tfr_smooth.losses.table import names as _names
-from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
 NAMES: tuple[str, ...] = _names()
 
