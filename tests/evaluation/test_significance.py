@@ -61,7 +61,7 @@ def test_a_seed_determines_the_result_also_in_several_chunks(monkeypatch):
     differences = np.random.RandomState(3).randn(40)
     whole = compare(differences, seed=7)
     assert len({compare(differences, seed=seed).p_value for seed in range(5)}) > 1
-    monkeypatch.setattr("tfr_smooth.evaluation.significance._CHUNK", 40 * 777)
+    monkeypatch.setattr("tfr_smooth.evaluation.statistics._CHUNK", 40 * 777)
     assert compare(differences, seed=7) == whole
 
 

@@ -1,8 +1,7 @@
 """Evaluation: trec_eval's metrics, TREC files, a significance test, and calibration."""
 
-from tfr_smooth.evaluation.calibration import Reliability, reliability
 from tfr_smooth.evaluation.segments import BySegment
-from tfr_smooth.evaluation.significance import Comparison, randomization_test
+from tfr_smooth.evaluation.statistics import Comparison, Reliability, randomization_test, reliability
 from tfr_smooth.evaluation.trec import (
     Estimate,
     ScoredQuery,
