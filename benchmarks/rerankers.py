@@ -51,7 +51,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, 
     import tensorflow as tf
 
     from tfr_smooth import losses, text
-    from tfr_smooth.text import text_lists, token_inputs
+    from tfr_smooth.text import text_lists
 
     rows = [
         (queries[query], each, int(number == 0))
@@ -65,7 +65,7 @@ def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> dict[str, 
 
     def train() -> None:
         lists = text_lists.lists_of(table, ranker.columns_, labeled=True)
-        inputs = token_inputs.PairInputs(model.encoder, *text_lists.texts_of(lists), length=_LENGTH.value, passages=1)
+        inputs = text_lists.PairInputs(model.encoder, *text_lists.texts_of(lists), length=_LENGTH.value, passages=1)
         drawn = text_lists.TrainingLists(lists, relevant=1, negatives=DOCUMENTS - 1, seed=0)
         model.fit(drawn.dataset(inputs, batch_size=LISTS, epochs=range(1)), verbose=0, shuffle=False)
 

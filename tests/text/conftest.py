@@ -12,7 +12,7 @@ from tokenizers import processors
 
 from experiments import text_collections
 from tfr_smooth import text
-from tfr_smooth.text import token_inputs
+from tfr_smooth.text import text_lists
 
 WORDS = ["wing", "lift", "heat", "flow", "drag", "shock", "plate", "gas", "jet", "tube", "cone", "wave"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "##ed", ".", "the", "of"]
@@ -117,7 +117,7 @@ def single(checkpoint, table):
 
 
 def inputs_of(architecture, encoder, table):
-    kind = token_inputs.PairInputs if architecture == "cross" else token_inputs.LateInputs
+    kind = text_lists.PairInputs if architecture == "cross" else text_lists.LateInputs
     return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[architecture])
 
 

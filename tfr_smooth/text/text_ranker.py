@@ -29,7 +29,7 @@ from tfr_smooth._estimator import (
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.text import checkpoints, text_export, text_lists, token_inputs
+from tfr_smooth.text import checkpoints, text_export, text_lists
 from tfr_smooth.text.architectures import CrossEncoder, LateInteraction, SingleVector
 from tfr_smooth.text.checkpoints import folder_of, load_encoder
 from tfr_smooth.text.encoder import Encoder
@@ -38,10 +38,10 @@ from tfr_smooth.training.softmax_first import softmax_first
 from tfr_smooth.training.validation import selecting
 
 # The model and its inputs, by the name of the architecture.
-_ARCHITECTURES: dict[str, tuple[type[Reranker], type[token_inputs.Inputs]]] = {
-    "cross": (CrossEncoder, token_inputs.PairInputs),
-    "late": (LateInteraction, token_inputs.LateInputs),
-    "single": (SingleVector, token_inputs.LateInputs),
+_ARCHITECTURES: dict[str, tuple[type[Reranker], type[text_lists.Inputs]]] = {
+    "cross": (CrossEncoder, text_lists.PairInputs),
+    "late": (LateInteraction, text_lists.LateInputs),
+    "single": (SingleVector, text_lists.LateInputs),
 }
 _SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
 
@@ -328,7 +328,7 @@ class TextRanker(Estimator):
 
     def _inputs(
         self, encoder: Encoder, queries: Sequence[str] = (), documents: Sequence[str] = ()
-    ) -> token_inputs.Inputs:
+    ) -> text_lists.Inputs:
         """Returns the inputs of the model for pairs of a query and a document."""
         inputs_class = _ARCHITECTURES[self._params["architecture"]][1]
         sizes = {name: self._params[name] for name in inputs_class.ARGUMENTS}
@@ -413,7 +413,7 @@ class TextRanker(Estimator):
         _arguments.choice("role", role, ("document", "query"))
         values = text_lists.text_values("`texts`", texts)
         inputs = self._inputs(model.encoder, *((values, []) if role == "query" else ([], values)))
-        assert isinstance(inputs, token_inputs.LateInputs)
+        assert isinstance(inputs, text_lists.LateInputs)
         return inputs.vectors(model, role)
 
     def evaluate(self, X: Any, *, measures: Sequence[str] = DEFAULT_MEASURES, by_query: bool = False) -> dict[str, Any]:
