@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -155,25 +156,20 @@ class RankerInputs:
         return ~tf.math.is_inf(values) if self.missing_values else tf.math.is_finite(values)
 
     @plain
-    def valid_documents(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
-        """Returns where [batch, list] all features of a document and of its list are valid."""
-        for name, values in features.items():
-            if values.dtype.is_floating:
-                valid = _all_true(tf.ragged.map_flat_values(self.valid, values), 1 if name in self.context else 2)
-                mask = tf.logical_and(mask, valid[:, tf.newaxis] if name in self.context else valid)
-        return mask
+    def cleaned(self, features: Tensors, mask: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
+        """Returns the features with 0 for invalid numbers, and where [batch, list] those of a document are all valid.
 
-    @plain
-    def without_invalid(self, features: Tensors) -> Tensors:
-        """Replaces invalid numbers by 0: their documents are masked, but 0 * NaN would be NaN."""
+        Documents with invalid numbers are masked, but 0 * NaN would be NaN.
+        """
 
         def clean(values: tf.Tensor) -> tf.Tensor:
             return tf.where(self.valid(values), values, tf.zeros([], values.dtype))
 
-        return {
-            name: tf.ragged.map_flat_values(clean, values) if values.dtype.is_floating else values
-            for name, values in features.items()
-        }
+        for name in [name for name, values in features.items() if values.dtype.is_floating]:
+            valid = _all_true(tf.ragged.map_flat_values(self.valid, features[name]), 1 if name in self.context else 2)
+            mask = tf.logical_and(mask, valid[:, tf.newaxis] if name in self.context else valid)
+            features = {**features, name: tf.ragged.map_flat_values(clean, features[name])}
+        return features, mask
 
     def describe(self, columns: Mapping[str, Column] | None = None) -> list[dict[str, Any]]:
         """Returns the features in order, for the model card.
@@ -247,7 +243,7 @@ def make_servable(
     Raises:
       ValueError: If the inputs do not support the default signature, or two names are one for TensorFlow.
     """
-    score = _Scorer(model, inputs)
+    score = functools.partial(_scores, model, inputs)
     serialized = tf.TensorSpec([None], tf.string, name=tf.saved_model.PREDICT_INPUTS)
 
     def predict(serialized_lists: tf.Tensor) -> Tensors:
@@ -273,35 +269,32 @@ def make_servable(
     }
 
 
-class _Scorer:
-    """Scores the valid documents with the model, and returns sentinel scores for other positions."""
+def _scores(
+    model: tf.keras.Model, inputs: RankerInputs, features: Tensors, mask: tf.Tensor
+) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
+    """Scores the valid documents with the model, and returns sentinel scores for other positions.
 
-    def __init__(self, model: tf.keras.Model, inputs: RankerInputs) -> None:
-        self.model, self.inputs = model, inputs
-
-    def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
-        """Returns the scores [batch, list] by output name (None for a single output), and where they are valid."""
-        if isinstance(self.model, TableScorer):
-            features = self.model.with_stacked_numbers(features)
-        valid = self.inputs.valid_documents(features, mask)
-        asked = self.inputs.without_invalid(features)
-        if self.inputs.mask_feature_name is not None:
-            asked[self.inputs.mask_feature_name] = valid
-        outputs = self.model(asked, training=False)
-        if not isinstance(outputs, dict):
-            outputs = {None: outputs}
-        scores = {}
-        for name, values in outputs.items():
-            values = _padded.squeezed(values)
-            if values.shape.rank != 2:
-                raise ValueError(f"`model` must return scores [batch, list] or [batch, list, 1], got {values.shape}.")
-            scores[name] = tf.cast(values, tf.float32)
-            valid = valid & tf.math.is_finite(scores[name]) & (scores[name] > INVALID_SCORE)
-        elsewhere = tf.where(mask, INVALID_SCORE, PADDING_SCORE)
-        return {name: tf.where(valid, values, elsewhere) for name, values in scores.items()}, valid
+    Returns:
+      The scores [batch, list] by output name (None for a single output), and where they are valid.
+    """
+    if isinstance(model, TableScorer):
+        features = model.with_stacked_numbers(features)
+    features, valid = inputs.cleaned(features, mask)
+    if inputs.mask_feature_name is not None:
+        features = {**features, inputs.mask_feature_name: valid}
+    outputs = model(features, training=False)
+    scores = {}
+    for name, values in outputs.items() if isinstance(outputs, dict) else [(None, outputs)]:
+        values = _padded.squeezed(values)
+        if values.shape.rank != 2:
+            raise ValueError(f"`model` must return scores [batch, list] or [batch, list, 1], got {values.shape}.")
+        scores[name] = tf.cast(values, tf.float32)
+        valid = valid & tf.math.is_finite(scores[name]) & (scores[name] > INVALID_SCORE)
+    elsewhere = tf.where(mask, INVALID_SCORE, PADDING_SCORE)
+    return {name: tf.where(valid, values, elsewhere) for name, values in scores.items()}, valid
 
 
-def _tensor_functions(score: _Scorer, inputs: RankerInputs) -> dict[str, Callable[..., Tensors]]:
+def _tensor_functions(score: Callable[..., Any], inputs: RankerInputs) -> dict[str, Callable[..., Tensors]]:
     """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
     mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.arguments[inputs.mask_name])

@@ -27,12 +27,6 @@ _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "proto
 _ENTRIES = ("description", "data", "training", "loss", "metrics")
 
 
-def _numbers(path: Path) -> list[int]:
-    """Returns the numbers of the versions in a directory."""
-    names = [child.name for child in path.iterdir()] if path.is_dir() else []
-    return [int(name) for name in names if name.isascii() and name.isdigit()]
-
-
 def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[Path, int], None]) -> Path:
     """Creates a version directory.
 
@@ -57,7 +51,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
     if _files.is_pattern(path):
         expected = "without [ ] * ? \\, with which TensorFlow cannot load it"
         raise ValueError(f"`path` must be {expected}, got {os.fspath(path)!r}.")
-    number = max(_numbers(Path(path)), default=0) + 1
+    names = [child.name for child in Path(path).iterdir()] if Path(path).is_dir() else []
+    number = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0) + 1
     if version is not None:
         number = _arguments.integer("version", version, least=1)
     target = Path(path) / str(number)
