@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 import dataclasses
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import tensorflow as tf
 
@@ -141,14 +141,7 @@ class DocumentRanking(Ranking):
         """
 
     def discounted_gain(
-        self,
-        scores: tf.Tensor,
-        relevance: tf.Tensor,
-        mask: tf.Tensor,
-        *,
-        discount: Discount = "log2",
-        topn: int | None = None,
-        gain: Gain,
+        self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, *, gain: Gain, **options: Any
     ) -> tf.Tensor:
         r"""Returns the discounted cumulative gain, $\sum_j g(rel_j) D_j$ with the discount $D_j$ of each document.
 
@@ -156,15 +149,13 @@ class DocumentRanking(Ranking):
           scores: [batch, list], float32 or float64, without NaN.
           relevance: [batch, list]; 0 at padding.
           mask: [batch, list] bool, False for padding.
-          discount: The discount D; see `measures.NDCG`.
-          topn: The cutoff K, >= 1; None for no cutoff.
           gain: The gain g, an elementwise function of relevance.
+          **options: `discount` and `topn`, as for `document_discounts`.
 
         Returns:
           [batch].
         """
-        of_documents = self.document_discounts(scores, mask, discount=discount, topn=topn)
-        return tf.reduce_sum(gain(relevance) * of_documents, axis=1)
+        return tf.reduce_sum(gain(relevance) * self.document_discounts(scores, mask, **options), axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
