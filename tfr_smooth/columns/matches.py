@@ -240,12 +240,8 @@ def text_pairs(lists: Lists, kinds: Mapping[str, Any]) -> list[tuple[str, str]]:
             of_queries[name] = texts
         elif name in lists.roles.features and has_words(texts, SOME_WORDS):
             of_documents[name] = texts
-    return [
-        (query, document)
-        for query, texts in of_queries.items()
-        for document, others in of_documents.items()
-        if _have_common_words(texts, others)
-    ]
+    pairs = itertools.product(of_queries, of_documents)
+    return [pair for pair in pairs if _have_common_words(of_queries[pair[0]], of_documents[pair[1]])]
 
 
 def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists) -> list[tuple[str, str]]:
