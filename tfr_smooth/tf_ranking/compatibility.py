@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import collections
 import importlib
 import sys
 import types
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
 from tfr_smooth import _keras
 
 _STAND_INS = () if hasattr(tf, "estimator") else ("tensorflow.estimator", "tensorflow.compat.v1.estimator")
+# What TF-Ranking's serving input functions return: features, and input tensors by name.
+ServingInputReceiver = collections.namedtuple(
+    "ServingInputReceiver", "features receiver_tensors receiver_tensors_alternatives", defaults=[None]
+)
 _INSTALL = "pip install 'tfr_smooth[legacy-keras]', then pip install --no-deps tensorflow-ranking==0.5.5"
-
-
-class ServingInputReceiver(NamedTuple):
-    """The return value of TF-Ranking's serving input functions: features and input tensors by name."""
-
-    features: Any
-    receiver_tensors: Any
-    receiver_tensors_alternatives: Any = None
 
 
 class _Module(types.ModuleType):
@@ -38,10 +35,10 @@ class _Module(types.ModuleType):
 
 def _estimator() -> types.ModuleType:
     """Returns a stand-in for `tf.estimator` with the names that TF-Ranking uses outside of Estimators."""
-    module = _Module("tf.estimator", "Stand-in for the module that TensorFlow 2.16 removed.")
-    module.ModeKeys = types.SimpleNamespace(TRAIN="train", EVAL="eval", PREDICT="infer")  # type: ignore[attr-defined]
-    module.export = _Module("tf.estimator.export")  # type: ignore[attr-defined]
-    module.export.ServingInputReceiver = ServingInputReceiver
+    module: Any = _Module("tf.estimator", "Stand-in for the module that TensorFlow 2.16 removed.")
+    module.ModeKeys = types.SimpleNamespace(TRAIN="train", EVAL="eval", PREDICT="infer")
+    module.ServingInputReceiver = ServingInputReceiver
+    module.export = module
     return module
 
 
