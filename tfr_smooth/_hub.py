@@ -83,21 +83,19 @@ def push(
         f"```py\nfrom {module} import {kind}\n\nmodel = {kind}.from_pretrained({name!r})\n```",
     ]
     for title, value in card.items():
-        if not isinstance(value, str):
-            value = f"```json\n{_files.as_json(value)}\n```"
-        lines += [f"## {title[:1].upper()}{title[1:]}", value]
+        text = value if isinstance(value, str) else f"```json\n{_files.as_json(value)}\n```"
+        lines += [f"## {title[:1].upper()}{title[1:]}", text]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder / FILE)
         (folder / _CONFIG).write_text(json.dumps({"library": "tfr_smooth", "class": kind}) + "\n", encoding="utf-8")
-        (folder / "README.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
         url = huggingface_hub.create_repo(name, private=private, token=token, exist_ok=True)
         if huggingface_hub.file_exists(name, _CONFIG, token=token):
             there = Path(huggingface_hub.hf_hub_download(name, _CONFIG, token=token)).read_bytes()
             if b'"library": "tfr_smooth"' not in there:
                 raise ValueError(f"`repo_id` must be a repository of tfr_smooth, got {name!r} with another {_CONFIG}.")
-        if not replaces and huggingface_hub.file_exists(name, "README.md", token=token):
-            (folder / "README.md").unlink()
+        if replaces or not huggingface_hub.file_exists(name, "README.md", token=token):
+            (folder / "README.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
         huggingface_hub.upload_folder(
             repo_id=name, folder_path=folder, token=token, commit_message=f"A {kind} of tfr_smooth {__version__}"
         )
