@@ -32,7 +32,7 @@ if not HAS_ENGINES:
 
 # Examples in docstrings that train or export for seconds, like tests marked slow.
 SLOW_EXAMPLES = {
-    "models.position_bias.PositionBias",
+    "models.wrapped_scorers.PositionBias",
     "models.scorer.Scorer",
     "ranker.ranker.Ranker",
     "recommendation.recommender.Recommender",

@@ -1,6 +1,6 @@
 """Tools for training with `model.fit`: callbacks, scoring, explanations and distribution strategies."""
 
-from tfr_smooth.models.calibration import fit_calibration
+from tfr_smooth.models.wrapped_scorers import fit_calibration
 from tfr_smooth.training.explanation import Explanation
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.resuming import ResumableTraining
