@@ -15,23 +15,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _hub, training
-from tfr_smooth._estimator import (
-    Estimator,
-    check_shared,
-    check_validation,
-    digest,
-    evaluated,
-    fitting,
-    loss_of,
-    settings_of,
-)
+from tfr_smooth import _arguments, _estimator, _hub, training
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.text import checkpoints, text_export, text_lists
-from tfr_smooth.text.architectures import CrossEncoder, LateInteraction, SingleVector
-from tfr_smooth.text.checkpoints import folder_of, load_encoder
+from tfr_smooth.text import architectures, checkpoints, text_lists
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.reranker import Reranker
 from tfr_smooth.training.softmax_first import softmax_first
@@ -39,14 +27,14 @@ from tfr_smooth.training.validation import selecting
 
 # The model and its inputs, by the name of the architecture.
 _ARCHITECTURES: dict[str, tuple[type[Reranker], type[text_lists.Inputs]]] = {
-    "cross": (CrossEncoder, text_lists.PairInputs),
-    "late": (LateInteraction, text_lists.LateInputs),
-    "single": (SingleVector, text_lists.LateInputs),
+    "cross": (architectures.CrossEncoder, text_lists.PairInputs),
+    "late": (architectures.LateInteraction, text_lists.LateInputs),
+    "single": (architectures.SingleVector, text_lists.LateInputs),
 }
 _SEEDING = threading.Lock()  # Trainings in threads share the random numbers.
 
 
-class TextRanker(Estimator):
+class TextRanker(_estimator.Estimator):
     r"""Reranks the documents of each query by their texts, with an encoder such as BERT and any ranking loss.
 
     A table has one row per query and document: the text of the query, the text of the document, and for training its
@@ -139,7 +127,7 @@ class TextRanker(Estimator):
     ) -> None:
         self._take(locals())
         p = self._params
-        check_shared(p)
+        _estimator.check_shared(p)
         if not isinstance(p["encoder"], (str, os.PathLike)):
             raise ValueError(f"`encoder` must be a folder or a name on Hugging Face, got {p['encoder']!r}.")
         _arguments.choice("architecture", p["architecture"], tuple(_ARCHITECTURES))
@@ -184,7 +172,7 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If the checkpoint is no reranker, or has parts that are not supported; see `load_encoder`.
         """
-        folder = folder_of(checkpoint)
+        folder = checkpoints.folder_of(checkpoint)
         if (folder / _hub.FILE).is_file():
             if params:
                 raise ValueError(f"`checkpoint` has arguments of its own, got {', '.join(params)}: use `set_params`.")
@@ -201,9 +189,10 @@ class TextRanker(Estimator):
         return ranker
 
     def _make_loss(self) -> tf.keras.losses.Loss:
-        return loss_of("TextRanker", self._params["loss"], {name: self._params[name] for name in self._loss_options})
+        options = {name: self._params[name] for name in self._loss_options}
+        return _estimator.loss_of("TextRanker", self._params["loss"], options)
 
-    @fitting
+    @_estimator.fitting
     def fit(
         self,
         X: Any,
@@ -267,7 +256,8 @@ class TextRanker(Estimator):
         elif p["validation_fraction"]:
             train, valid = train.split(p["validation_fraction"], seed=p["seed"])
         if valid is not None:
-            check_validation(valid, "validation_fraction" if validation is None else "validation", p["select_by"])
+            argument = "validation_fraction" if validation is None else "validation"
+            _estimator.check_validation(valid, argument, p["select_by"])
         self._check_patience(valid)
         return train, valid
 
@@ -284,10 +274,10 @@ class TextRanker(Estimator):
     def _make_model(self, init_model: TextRanker | None) -> Reranker:
         """Returns the initial model."""
         p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
-        folder = folder_of(p["encoder"])  # once: a name asks the hub
+        folder = checkpoints.folder_of(p["encoder"])  # once: a name asks the hub
         found = checkpoints.read(folder, p["architecture"])
         options = {} if found is None else found.encoder
-        encoder = load_encoder(folder, frozen_layers=p["frozen_layers"], **options)
+        encoder = checkpoints.load_encoder(folder, frozen_layers=p["frozen_layers"], **options)
         for name in inputs_class.ARGUMENTS:
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
@@ -295,7 +285,7 @@ class TextRanker(Estimator):
         head = None if found is None else found.head
         if head is not None:
             options |= head.options
-            if model_class is CrossEncoder:
+            if model_class is architectures.CrossEncoder:
                 options["head_rate"] = 1.0  # none of it is new
         model: Any = model_class(encoder, micro_batches=p["micro_batches"], **options)
         if head is not None:
@@ -313,7 +303,7 @@ class TextRanker(Estimator):
         if valid is not None:
             of_valid = self._inputs(model.encoder, *text_lists.texts_of(valid))
             of_valid.freeze(cache)
-            value = lambda model, name: evaluated(valid, of_valid.scores(model), [name])[name].mean  # noqa: E731
+            value = lambda model, name: _estimator.evaluated(valid, of_valid.scores(model), [name])[name].mean  # noqa: E731
             selection = selecting(p, "ndcg", value, options["checkpoint_dir"])
         self.history_ = training.train(
             model,
@@ -337,8 +327,9 @@ class TextRanker(Estimator):
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
         data = {"data": train.digest(), "validation": None if valid is None else valid.digest()}
-        start = {} if init_model is None else {"init_model": digest(init_model._fitted().get_weights())}
-        return settings_of(self._params, policy=tf.keras.mixed_precision.global_policy().name, **data, **start)
+        start = {} if init_model is None else {"init_model": _estimator.digest(init_model._fitted().get_weights())}
+        policy = tf.keras.mixed_precision.global_policy().name
+        return _estimator.settings_of(self._params, policy=policy, **data, **start)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"columns": self.columns_}, {}
@@ -408,7 +399,7 @@ class TextRanker(Estimator):
           ValueError: If `architecture` is not "single", or a value is not text. The message names the row.
         """
         model = self._fitted()
-        if not isinstance(model, SingleVector):
+        if not isinstance(model, architectures.SingleVector):
             raise ValueError(f"`architecture` must be 'single' for `encode`, got {self._params['architecture']!r}.")
         _arguments.choice("role", role, ("document", "query"))
         values = text_lists.text_values("`texts`", texts)
@@ -433,7 +424,7 @@ class TextRanker(Estimator):
         """
         lists = self._lists(X, labeled=True)
         checked_measures(measures)  # before the slow step
-        return evaluated(lists, self._scores(lists), measures, by_query)
+        return _estimator.evaluated(lists, self._scores(lists), measures, by_query)
 
     def export(
         self,
@@ -470,9 +461,10 @@ class TextRanker(Estimator):
         _arguments.choice("format", format, ("saved_model", "onnx"))
         if "passages" in _ARCHITECTURES[self._params["architecture"]][1].ARGUMENTS and self._params["passages"] != 1:
             raise ValueError(f"`passages` must be 1 for an export, got {self._params['passages']}.")
-        if format == "saved_model":
-            return text_export.saved_model(model, path, version, self._params, self._card(card, loss=self._make_loss()))
-        return text_export.onnx(model, Path(path), self._params)
+        if format == "onnx":
+            return architectures.onnx(model, Path(path), self._params)
+        card = self._card(card, loss=self._make_loss())
+        return architectures.saved_model(model, path, version, self._params, card)
 
 
 @contextlib.contextmanager
