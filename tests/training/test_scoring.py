@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import data, training
-from tfr_smooth.training import scoring
+from tfr_smooth.training import explanation
 
 
 def by_query(queries):
@@ -90,7 +90,7 @@ def test_plain_batches_of_several_lengths_are_not_retraced():
     model = twice()
     for _ in range(5):
         list(training.score_queries(model, [(FEATURES, LABELS), (FEATURES[:, :2], LABELS[:, :2]), (FEATURES, LABELS)]))
-    assert scoring.compiled_scorer(model).experimental_get_tracing_count() <= 3
+    assert explanation.compiled_scorer(model).experimental_get_tracing_count() <= 3
 
 
 def test_score_rows_returns_the_scores_in_the_order_of_the_rows():
