@@ -5,11 +5,10 @@ from tfr_smooth.measures.correlations import OrderedPairAccuracy as OrderedPairA
 from tfr_smooth.measures.correlations import SpearmanCorrelation as SpearmanCorrelation
 from tfr_smooth.measures.cumulative_gain import DCG as DCG
 from tfr_smooth.measures.cumulative_gain import NDCG as NDCG
+from tfr_smooth.measures.cumulative_gain import AlphaDCG as AlphaDCG
 from tfr_smooth.measures.cumulative_gain import AverageRelevancePosition as AverageRelevancePosition
-from tfr_smooth.measures.cumulative_gain import ideal_dcg
-from tfr_smooth.measures.diversity import AlphaDCG as AlphaDCG
-from tfr_smooth.measures.diversity import PrecisionIA as PrecisionIA
-from tfr_smooth.measures.diversity import SubtopicMeasure
+from tfr_smooth.measures.cumulative_gain import PrecisionIA as PrecisionIA
+from tfr_smooth.measures.cumulative_gain import SubtopicMeasure, ideal_dcg
 from tfr_smooth.measures.first_ranks import AveragePrecision as AveragePrecision
 from tfr_smooth.measures.first_ranks import ExpectedReciprocalRank as ExpectedReciprocalRank
 from tfr_smooth.measures.first_ranks import Hits as Hits
