@@ -12,12 +12,9 @@ from tfr_smooth import _arguments, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.recommendation.baseline_scores import BaselineScores
 from tfr_smooth.recommendation.catalog_losses import catalog_loss
-from tfr_smooth.recommendation.factors import CatalogModel, Encoder, candidates, chosen
+from tfr_smooth.recommendation.factors import Answers, CatalogModel, Encoder, candidates, chosen
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import SequenceEncoder
-
-# Users whose sequences are encoded together, and so padded to the longest one. Not tuned.
-_TOGETHER = 64
 
 
 @_serialization.register
@@ -120,18 +117,8 @@ class CatalogSequences(CatalogModel):
         relevant, weights = (tf.reshape(each, [-1]) for each in (following, inputs["weights"]))
         return catalog_loss(self._loss, users, of_items, relevant, weights, offsets)
 
-    def traced_vectors(self, users: np.ndarray) -> np.ndarray:
-        """Returns `user_vectors` from a graph that is traced once, for sequences of about the same length at a time."""
-        lengths = (self.latest_items(tf.constant(users, tf.int32)).numpy() >= 0).sum(axis=1)
-        order = np.argsort(lengths, kind="stable")
-        vectors = np.empty([len(users), self.dim + self.item_bias], np.float32)
-        for first in range(0, len(users), _TOGETHER):
-            block = order[first : first + _TOGETHER]
-            vectors[block] = super().traced_vectors(users[block])
-        return vectors
-
-    def _all_scores(self, users: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
-        scores = self.vector_scores(vectors)
+    def _all_scores(self, users: tf.Tensor) -> tf.Tensor:
+        scores = super()._all_scores(users)
         return scores if self.baselines is None else scores + self.baselines(self.latest_items(users))
 
     def latest_items(self, users: tf.Tensor) -> tf.Tensor:
@@ -140,6 +127,20 @@ class CatalogSequences(CatalogModel):
 
     def _of_histories(self, catalog: Any) -> Callable[[tf.Tensor], tf.Tensor]:
         return lambda items: self._of_users(self.user_encoder(items))
+
+    def answers(self, catalog: Any) -> tuple[Answers, Answers]:
+        """Returns functions of users and of histories to vectors and scores."""
+        of_items = self._of_histories(catalog)
+
+        def of_histories(items: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            vectors, scores = self._answer(of_items(items), catalog)
+            return vectors, scores if self.baselines is None else scores + self.baselines(items)
+
+        def of_users(users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            latest = self.latest_items(tf.maximum(users, 0))
+            return of_histories(tf.where(users[:, tf.newaxis] < 0, -1, latest))
+
+        return of_users, of_histories
 
     @property
     def served_variables(self) -> list[Any]:

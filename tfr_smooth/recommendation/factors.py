@@ -17,6 +17,7 @@ from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import gather
 
 Encoder = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Answers = Callable[[tf.Tensor], "tuple[tf.Tensor, tf.Tensor]"]
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -70,9 +71,7 @@ class CatalogModel(FeatureScorer):
         self._users, self.supports_jit = users, True
         self._items = Factors("items", self.num_items, self.dim, 2 * self.seed + 1, has_bias=self.item_bias)
         self.built = True  # the constructor creates all weights
-        rows, vectors = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, self.dim + self.item_bias])
-        self._vectors_graph = _compiled.traced(self.user_vectors, input_signature=[rows])
-        self._scores_graph = _compiled.traced(self._all_scores, input_signature=[rows, vectors])
+        self._scores_graph = _compiled.traced(self._all_scores, input_signature=[tf.TensorSpec([None], tf.int32)])
 
     def continue_from(self, other: CatalogModel, users: np.ndarray, items: np.ndarray) -> None:
         """Copies the trained weights of another model with the same arguments.
@@ -152,8 +151,7 @@ class CatalogModel(FeatureScorer):
           float32 [batch, items].
         """
         # Keras calls saved models, and models under a strategy, with floats first.
-        users = tf.cast(inputs, tf.int32)
-        return self._all_scores(users, self.user_vectors(users))
+        return self._all_scores(tf.cast(inputs, tf.int32))
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -164,15 +162,11 @@ class CatalogModel(FeatureScorer):
         Returns:
           [batch, items], float32.
         """
-        return self._scores_graph(tf.constant(users, tf.int32), self.traced_vectors(users)).numpy()
+        return self._scores_graph(tf.constant(users, tf.int32)).numpy()
 
-    def traced_vectors(self, users: np.ndarray) -> np.ndarray:
-        """Returns `user_vectors` from a graph that is traced once."""
-        return self._vectors_graph(tf.constant(users, tf.int32)).numpy()
-
-    def _all_scores(self, users: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns the scores of all items for users with these vectors."""
-        return self.vector_scores(vectors)
+    def _all_scores(self, users: tf.Tensor) -> tf.Tensor:
+        """Returns the scores of all items."""
+        return self.vector_scores(self.user_vectors(users))
 
     def vector_scores(self, vectors: tf.Tensor) -> tf.Tensor:
         """Scores all items for vectors of users, without baselines.
@@ -239,6 +233,23 @@ class CatalogModel(FeatureScorer):
     def _of_histories(self, catalog: Any) -> Callable[[tf.Tensor], tf.Tensor]:
         """Returns the function of `history_graph`."""
         raise NotImplementedError
+
+    def answers(self, catalog: Any) -> tuple[Answers, Answers]:
+        """Returns functions for many requests: what these have in common is computed once.
+
+        Args:
+          catalog: As for `history_graph`.
+
+        Returns:
+          A function of indices of users, int32 [batch], below 0 for unknown ones, who have an empty history; and one of
+          the items of histories, as of `history_vectors`. Both return vectors divided by the temperature, float32
+          [batch, size], and scores of all items, float32 [batch, items].
+        """
+        raise NotImplementedError
+
+    def _answer(self, vectors: tf.Tensor, catalog: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        vectors /= self.temperature
+        return vectors, tf.matmul(vectors, catalog, transpose_b=True)
 
     @property
     def served_variables(self) -> list[Any]:
@@ -363,6 +374,17 @@ class CatalogFactors(CatalogModel):
 
     def _of_histories(self, catalog: Any) -> Callable[[tf.Tensor], tf.Tensor]:
         return folding_in(catalog, self.user_vectors().numpy(), self.dim, self.temperature)
+
+    def answers(self, catalog: Any) -> tuple[Answers, Answers]:
+        """Returns functions of users and of histories to vectors and scores."""
+        of_items = self._of_histories(catalog)
+        unknown = of_items(tf.constant([[-1]]))
+
+        def of_users(users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            vectors = self.user_vectors(tf.maximum(users, 0))
+            return self._answer(tf.where(users[:, tf.newaxis] < 0, unknown, vectors), catalog)
+
+        return of_users, lambda items: self._answer(of_items(items), catalog)
 
 
 def _mean(vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, _serialization, losses
+from tfr_smooth import _arguments, _compiled, _serialization, losses
 from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.data.reading.ids import id_lists, listed, places_of
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
-from tfr_smooth.recommendation.factors import CatalogModel
+from tfr_smooth.recommendation.factors import Answers, CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import FactorsTraining, RecommenderTraining, SequencesTraining
@@ -284,7 +284,7 @@ class Recommender(Estimator):
           ValueError: If an id is missing or cannot be one of the training, `users` and `histories` are given, there are
             lists for another number of users, or `topn` is out of range.
         """
-        asked, catalog = self._asked(users, histories), self._prepared[0]
+        asked = self._asked(users, histories)
         exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
         filters = []
         for name, lists in (("exclude", exclude), ("only", only)):
@@ -296,10 +296,10 @@ class Recommender(Estimator):
         def hidden(block: slice) -> np.ndarray:
             mask = self._seen(asked[block]) & exclude_seen
             for items, is_choice in filters:
-                mask |= catalog_order.among(items[block], len(catalog)) ^ is_choice
+                mask |= catalog_order.among(items[block], self.interactions_.num_items) ^ is_choice
             return mask
 
-        return self._best(lambda rows: self._scores(rows, catalog), asked, hidden, topn)
+        return self._best(lambda rows: self._answer(rows, "scores"), asked, hidden, topn)
 
     def user_vectors(self, users: Any = None, *, histories: Any = None) -> np.ndarray:
         """Returns the vectors of users, the queries of an index of `item_vectors`.
@@ -319,7 +319,9 @@ class Recommender(Estimator):
         """
         asked = self._asked(users, histories)
         blocks = catalog_order.blocks(len(asked), self.interactions_.num_items)
-        return np.concatenate([self._vectors(asked[:0]), *(self._vectors(asked[block]) for block in blocks)])
+        return np.concatenate(
+            [self._answer(part, "vectors") for part in (asked[:0], *(asked[block] for block in blocks))]
+        )
 
     def item_vectors(self) -> np.ndarray:
         """Returns the vectors of the items, the content of an index of nearest neighbors by inner product.
@@ -333,10 +335,19 @@ class Recommender(Estimator):
         return self._fitted().item_vectors().numpy()
 
     @functools.cached_property
-    def _prepared(self) -> tuple[np.ndarray, Callable[[Any], Any]]:
-        """What requests have in common: the vectors of items, and `history_vectors` as a graph."""
-        catalog = self.model_.item_vectors()
-        return catalog.numpy(), self.model_.history_graph(catalog)
+    def _prepared(self) -> dict[tuple[str, int], Callable[[Any], Any]]:
+        """Graphs of the answers to users and to histories, by what they return and the dimensions of the request."""
+
+        def graph(answers: Answers, place: int, shape: list[None]) -> Any:
+            spec = tf.TensorSpec(shape, tf.int32)
+            return _compiled.traced(lambda asked: answers(asked)[place]).get_concrete_function(spec)
+
+        functions = self.model_.answers(self.model_.item_vectors())
+        return {
+            (what, dimensions): graph(answers, place, [None] * dimensions)
+            for dimensions, answers in enumerate(functions, start=1)
+            for place, what in enumerate(("vectors", "scores"))
+        }
 
     def _asked(self, users: Any, histories: Any) -> np.ndarray:
         """Returns the indices of users [users], or of items of histories [histories, longest]; -1 if unknown."""
@@ -356,24 +367,9 @@ class Recommender(Estimator):
             return catalog_order.among(asked, known.num_items)
         return known.dense(np.maximum(asked, 0)) & (asked >= 0)[:, np.newaxis]
 
-    def _scores(self, asked: np.ndarray, catalog: np.ndarray) -> np.ndarray:
-        scores, model = self._vectors(asked) @ catalog.T, self.model_
-        if model.baselines is None:
-            return scores
-        if asked.ndim == 1:
-            latest = model.latest_items(tf.constant(np.maximum(asked, 0), tf.int32))
-            asked = tf.where(asked[:, np.newaxis] < 0, -1, latest)
-        return scores + model.baselines(tf.constant(asked, tf.int32)).numpy()
-
-    def _vectors(self, asked: np.ndarray) -> np.ndarray:
-        model = self.model_
-        if asked.ndim == 2:
-            vectors = self._prepared[1](tf.constant(asked, tf.int32)).numpy()
-        else:
-            vectors = model.traced_vectors(np.maximum(asked, 0))
-            if (asked < 0).any():
-                vectors[asked < 0] = self._prepared[1](tf.constant([[-1]]))
-        return vectors / model.temperature
+    def _answer(self, asked: np.ndarray, what: str) -> np.ndarray:
+        """Returns the "vectors" or "scores" of what `_asked` returns."""
+        return self._prepared[what, asked.ndim](tf.constant(asked, tf.int32)).numpy()
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.

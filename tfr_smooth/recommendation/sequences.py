@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from tfr_smooth import _serialization
 
+# Users whose sequences are read together, and so padded to the longest one. Not tuned.
+_TOGETHER = 64
+
 
 @_serialization.register
 class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
@@ -68,9 +71,11 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of users, [batch, size], given indices of items, [batch, any], in order; -1 for none."""
-        items = tf.pad(to_end(tf.cast(items, tf.int32)), [[0, 0], [1, 0]], constant_values=-1)  # the start
-        longest = tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)), 0) + 1
-        items = items[:, -tf.minimum(longest, self.num_features) :]
+        return in_blocks(self._last_outputs, items, self.size)
+
+    def _last_outputs(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns the vectors of users, given their items after all padding."""
+        items = tf.pad(items, [[0, 0], [1, 0]], constant_values=-1)[:, -self.num_features :]  # with the start
         following = tf.pad(items[:, 1:], [[0, 0], [0, 1]])
         return self.outputs(items, tf.where(tf.maximum(items, following) >= 0, 0, -1), only_last=True)[:, -1]
 
@@ -118,9 +123,31 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         return self.norms[-1](hidden)
 
 
-def to_end(items: tf.Tensor) -> tf.Tensor:
-    """Returns the items, [batch, any], in their order after all padding, which is below 0."""
-    return tf.gather(items, tf.argsort(tf.cast(items >= 0, tf.int32), axis=1, stable=True), batch_dims=1)
+def in_blocks(function: Callable[[tf.Tensor], tf.Tensor], items: tf.Tensor, size: int) -> tf.Tensor:
+    """Returns a function of rows of items, for rows of about the same length at a time.
+
+    Args:
+      function: A function from items, int32 [rows, longest], each row in order after padding with -1, to
+        float32 [rows, size].
+      items: Indices of items, [batch, any], in order; below 0 for padding, which may be anywhere.
+      size: The size of the results.
+    """
+    items = tf.cast(items, tf.int32)
+    lengths = tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1)
+    order = tf.argsort(lengths)
+
+    def body(number: tf.Tensor, results: tf.TensorArray) -> Any:
+        rows = order[number * _TOGETHER : (number + 1) * _TOGETHER]
+        longest = tf.maximum(tf.reduce_max(tf.gather(lengths, rows)), 0)
+        block = tf.gather(items, rows)
+        at_end = tf.gather(block, tf.argsort(tf.cast(block >= 0, tf.int32), axis=1, stable=True), batch_dims=1)
+        return number + 1, results.write(number, function(at_end[:, tf.shape(items)[1] - longest :]))
+
+    number = tf.maximum(-(-tf.shape(order)[0] // _TOGETHER), 1)
+    results = tf.TensorArray(tf.float32, number, element_shape=[None, size], infer_shape=False)
+    start = tf.constant(0), results
+    _, results = tf.while_loop(lambda done, _: done < number, body, start, parallel_iterations=1)
+    return tf.gather(results.concat(), tf.argsort(order))
 
 
 @tf.custom_gradient

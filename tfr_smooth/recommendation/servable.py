@@ -59,11 +59,10 @@ class Servable(tf.Module):
     def __init__(self, model: CatalogModel, interactions: Interactions, *, topn: int, exclude_seen: bool) -> None:
         super().__init__()
         self._topn, self._exclude_seen = topn, exclude_seen
-        # In a function: with the model itself, Keras would also save all of its functions.
-        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.served_variables)
+        # Not the model itself, as Keras would also save all of its functions.
+        self._variables = _keras.tensorflow_variables(model.served_variables)
         self._catalog = tf.Variable(model.item_vectors(), trainable=False)
-        self._temperature, self._history_vectors = model.temperature, model.history_graph(self._catalog)
-        self._unknown = tf.Variable(self._history_vectors(tf.constant([[-1]])), trainable=False)
+        self._of_users, self._of_histories = model.answers(self._catalog)
         self.no_item = no_item(interactions.item_ids)
         ids = [*interactions.item_ids.tolist(), self.no_item]
         self._item_ids = tf.Variable(ids, trainable=False, dtype=_dtype(interactions.item_ids))
@@ -84,26 +83,19 @@ class Servable(tf.Module):
 
     # A server does not check the ranks of inputs, and operations on ragged tensors end the process for others.
     def _users(self, users: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
-        rows = self._user_table.lookup(tf.ensure_shape(users, [None]))
-        is_known, rows = rows[:, tf.newaxis] >= 0, tf.maximum(rows, 0)
+        rows = tf.cast(self._user_table.lookup(tf.ensure_shape(users, [None])), tf.int32)
         seen = tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False)
-        seen = tf.where(is_known, tf.gather(seen, rows).to_tensor(-1), -1)
-        model = self._model_of()
-        vectors = tf.where(is_known, model.user_vectors(rows), self._unknown)
-        latest = seen if model.baselines is None else tf.where(is_known, model.latest_items(rows), -1)
-        return self._best(vectors, latest, seen, exclude, only)
+        seen = tf.gather(seen, tf.maximum(rows, 0)).to_tensor(-1)
+        return self._best(*self._of_users(rows), tf.where(rows[:, tf.newaxis] < 0, -1, seen), exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = self._items(histories)
-        return self._best(self._history_vectors(items), items, items, exclude, only)
+        return self._best(*self._of_histories(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
         return {"items": self._item_ids[:-1], "vectors": tf.identity(self._catalog)}
 
-    def _best(self, vectors: tf.Tensor, latest: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
-        model = self._model_of()
-        scores = tf.matmul(vectors, self._catalog, transpose_b=True) / self._temperature
-        scores += 0.0 if model.baselines is None else model.baselines(latest)
+    def _best(self, vectors: tf.Tensor, scores: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
         hidden = [self._among(seen)] if self._exclude_seen else []
         hidden += [] if exclude is None else [self._among(self._items(exclude))]
         hidden += [] if only is None else [~self._among(self._items(only))]
@@ -112,7 +104,7 @@ class Servable(tf.Module):
             scores = tf.where(tf.broadcast_to(mask, tf.shape(scores)), PADDING_SCORE, scores)
         best, items = tf.math.top_k(scores, self._topn)
         items = tf.where(best > PADDING_SCORE, items, self._item_ids.shape[0] - 1)
-        return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors / self._temperature}
+        return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors}
 
     def _items(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns the indices of items, given by their ids [batch, longest]; -1 for unknown ones."""
