@@ -13,6 +13,9 @@ from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
 _BLOCK = 2**22
+# Keys of a part of them: larger arrays are given back to the system each time, and getting their pages again took
+# three times as long as the keys.
+_PART = 2**18
 
 
 # An object with a method `predict`, as the baselines are, or such a function.
@@ -113,9 +116,9 @@ def among(items: np.ndarray, num_items: int) -> np.ndarray:
     return mask[:, :-1]
 
 
-def blocks(count: int, num_items: int) -> Iterator[slice]:
-    """Yields slices of so many users that their scores of all items bound memory."""
-    size = max(1, _BLOCK // max(num_items, 1))
+def blocks(count: int, num_items: int, most: int | None = None) -> Iterator[slice]:
+    """Yields slices of so many users that their scores of all items, at most `most`, bound memory; None: `_BLOCK`."""
+    size = max(1, (most or _BLOCK) // max(num_items, 1))
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
@@ -152,10 +155,12 @@ class CatalogOrder:
         score: Any = getattr(scorer, "predict", scorer)
         for block in blocks(len(users), len(self._rank)):
             scores = self._checked(score(users[block]), users[block])
-            keys = self._keys(scores)
-            if hidden is not None:
-                keys[hidden(block)] = 0
-            yield block, scores, keys
+            for part in blocks(len(scores), len(self._rank), _PART):
+                keys = self._keys(scores[part])
+                place = slice(block.start + part.start, block.start + part.stop)
+                if hidden is not None:
+                    keys[hidden(place)] = 0
+                yield place, scores[part], keys
 
     def items(self, keys: np.ndarray) -> np.ndarray:
         """Returns the indices of the items of keys; any index for a hidden item."""
