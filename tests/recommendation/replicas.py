@@ -19,7 +19,6 @@ NUM_USERS, BATCH_SIZE = 36, 7
 CASES = {
     "table": {"loss": "approx_ndcg", "hard_negatives": 10},
     "sparse_steps": {"negatives": 5, "refit": True},
-    "graph": {"propagation_layers": 2, "negatives": 5},
     "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
 }
 

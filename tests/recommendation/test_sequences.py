@@ -293,7 +293,6 @@ def test_errors_name_the_argument_an_order_is_needed_and_tables_of_users_are_ref
         ({"history_items": "bag"}, "`history_items` must be one of 'sequence', got 'bag'"),
         ({"baselines": 1}, "`baselines` must be True or False, got 1."),
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1), got 1.0"),
-        ({"propagation_layers": 2}, "`propagation_layers` must be 0 with `history_items`, got 2."),
     ):
         assert_error(message, recommendation.Recommender, **{**SMALL, **options})
     recommender, plain = recommendation.Recommender(**SMALL), recommendation.Interactions(np.eye(80, 20))

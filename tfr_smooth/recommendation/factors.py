@@ -333,12 +333,9 @@ class CatalogFactors(CatalogModel):
         self._take_users(Factors("users", self.num_users, self.dim, 2 * self.seed))
 
     def renewed(self) -> CatalogFactors:
-        """Returns a new model of one device with the vectors, after propagation."""
+        """Returns a new model of one device with the vectors."""
         model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogModel))
         model.continue_from(self, np.arange(self.num_users), np.arange(self.num_items))
-        # Without propagation, there are no others.
-        for table, vectors in zip((model._users, model._items), self._propagated(), strict=False):
-            table.factors.assign(vectors)
         return model
 
     def start_new(self, interactions: Interactions, users: np.ndarray) -> None:
@@ -362,15 +359,8 @@ class CatalogFactors(CatalogModel):
         if not isinstance(inputs, dict):
             return super().call(inputs, training)
         users, items = tf.cast(inputs["users"], tf.int32), candidates(inputs["items"])
-        return self._scores(*self._vectors(users, items)) + inputs["offsets"]
-
-    def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of users and items, given by their indices; None: of all."""
-        return self._of_users(self._users.vectors(users)), self._of_items(self._items.vectors(items), items)
-
-    def _propagated(self) -> list[tf.Tensor]:
-        """Returns the factors of all users and of all items, if these are propagated."""
-        return []
+        of_items = self._of_items(self._items.vectors(items), items)
+        return self._scores(self.user_vectors(users), of_items) + inputs["offsets"]
 
     def _of_histories(self, catalog: Any) -> Callable[[tf.Tensor], tf.Tensor]:
         return folding_in(catalog, self.user_vectors().numpy(), self.dim, self.temperature)

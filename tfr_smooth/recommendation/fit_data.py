@@ -109,9 +109,6 @@ class FitData:
             interactions.check_same_ids("validation", validation, "interactions")
         if old is not None:
             old._fitted()
-            if params["propagation_layers"]:
-                expected = "`propagation_layers` must be 0 with `init_model`"
-                raise ValueError(f"{expected}, got {params['propagation_layers']}.")
         self.whole, self.validation = interactions, validation
         self.start: tuple[CatalogModel, np.ndarray, np.ndarray] | None = None
         self.users: np.ndarray | None = None

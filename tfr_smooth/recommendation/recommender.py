@@ -38,9 +38,6 @@ class Recommender(Estimator):
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0. None: 0.2, or 0.07 for sequences.
       item_bias: Whether the score of each item has a trained bias.
-      propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0: a
-        vector is the mean of the factors of the neighbors at this distance or nearer. Training then
-        needs fewer epochs. The trained model contains the propagated vectors only.
       softmax_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       softmax_learning_rate: Learning rate of Adam in the first stage, > 0. None: 0.01, or 0.005 for sequences.
@@ -65,7 +62,7 @@ class Recommender(Estimator):
       history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
         "sequence": by causal self-attention in their order, as in SASRec (Kang and McAuley, ICDM 2018), with two blocks
         and one head, on the vectors of the items. The events must have an order, and the latest items are held out.
-        Longer sequences are learned from in windows. Not with a table of users or `propagation_layers`.
+        Longer sequences are learned from in windows. Not with a table of users.
       history_length: Number of the latest items that a sequence contains, >= 1.
       baselines: Whether the scores of sequences have two more summands, from counts: the log-probabilities of a
         `MarkovChain` and the scores of `EASE` for the 10,000 most frequent items. Their weights, order and strength
@@ -113,7 +110,6 @@ class Recommender(Estimator):
         similarity: str = "cosine",
         temperature: float | None = None,
         item_bias: bool = True,
-        propagation_layers: int = 0,
         softmax_epochs: int = 60,
         epochs: int = 10,
         softmax_learning_rate: float | None = None,

@@ -28,15 +28,13 @@ from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.propagation import PropagatedFactors
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table, TableEncoder
 from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss: chosen on a tenth of the training items of MovieLens-1M.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-_LEAST = {"dim": 1, "propagation_layers": 0, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1}
-_LEAST |= {"history_length": 1}
+_LEAST = {"dim": 1, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1, "history_length": 1}
 # The part of the catalog that candidates may be: an item costs twice as much among them as in a compiled step of all.
 _MOST_CANDIDATES = 0.4
 # Users from which a step changes only those of its batch. With fewer, dense steps cost little and are better: NDCG@20
@@ -215,9 +213,8 @@ class RecommenderTraining:
         if p["hard_negatives"] is not None and not prefix:
             loss = BestItemsLoss(loss, p["hard_negatives"])
         with model.distribute_strategy.scope():
-            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
-            # product with a graph does not, samples would need a program for each number of items, and replicas cannot
-            # share a program.
+            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA,
+            # samples would need a program for each number of items, and replicas cannot share a program.
             is_compiled = bool(prefix) and negatives is None and model.supports_jit and _compiled.has_xla()
             is_compiled = is_compiled and not tf.distribute.has_strategy()
             users = model.get_layer("users")
@@ -241,8 +238,6 @@ class FactorsTraining(RecommenderTraining):
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in ("dim", *_OF_MODEL)}
-        if p["propagation_layers"]:
-            return PropagatedFactors(train, p["propagation_layers"], **options)
         return CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
 
     def _negatives(self, train: Interactions, prefix: str) -> int | None:
@@ -284,9 +279,6 @@ class SequencesTraining(RecommenderTraining):
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
         super().__init__(params, loss_options)
         _arguments.choice("history_items", params["history_items"], ("sequence",))
-        if params["propagation_layers"]:
-            expected = "`propagation_layers` must be 0 with `history_items`"
-            raise ValueError(f"{expected}, got {params['propagation_layers']}.")
 
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of tables of items; users have none."""
@@ -331,7 +323,6 @@ class SequencesTraining(RecommenderTraining):
 
 
 def _quality(model: CatalogModel, measure: str, *, train: Interactions, validation: Interactions) -> float:
-    model = model.renewed() if isinstance(model, PropagatedFactors) else model
     return evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean
 
 
