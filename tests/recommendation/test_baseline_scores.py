@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.recommendation.groups import in_time
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import baseline_scores, stages
-from tfr_smooth.recommendation.baseline_scores import BaselineScores
+from tfr_smooth.recommendation.baseline_scores import BaselineScores, Counts
 
 HISTORIES = [[3, 1, 4, 1, 5], [], [2], [7, 6], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 8, 2]]
 SETTINGS = {"order": 3, "decay": 0.5, "strength": 2.0, "weights_of": [0.7, 3.0]}
@@ -18,7 +18,7 @@ SETTINGS = {"order": 3, "decay": 0.5, "strength": 2.0, "weights_of": [0.7, 3.0]}
 
 def test_scores_are_those_of_the_baselines():
     interactions, length = in_time(HISTORIES, 9), 2
-    layer, users = BaselineScores.fitted(interactions, length, SETTINGS), np.arange(len(HISTORIES))
+    layer, users = Counts(interactions, length).layer(SETTINGS), np.arange(len(HISTORIES))
     chain = recommendation.MarkovChain(order=3, decay=0.5).fit(interactions).predict(users)
     late = in_time([items[-length:] for items in HISTORIES], 9).matrix.toarray()
     weights = recommendation.EASE(strength=2.0).fit(interactions).neighbors(9).toarray()
@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_baselines():
     np.testing.assert_allclose(layer(tf.constant(items)), 0.7 * logs + 3.0 * regression, rtol=1e-5, atol=1e-6)
     padded = np.pad(items, [[0, 0], [0, 2]], constant_values=-1)
     np.testing.assert_allclose(layer(tf.constant(padded)), layer(tf.constant(items)), rtol=1e-5, atol=1e-6)
-    longer = BaselineScores.fitted(interactions, 9, SETTINGS)
+    longer = Counts(interactions, 9).layer(SETTINGS)
     (_, once), (_, twice) = longer.parts(tf.constant([[3, 1, 4]])), longer.parts(tf.constant([[3, 1, 4, 1]]))
     np.testing.assert_allclose(twice, once, rtol=1e-5, atol=1e-6)  # equal items count once
     np.testing.assert_allclose(once[0], weights[[3, 1, 4]].sum(axis=0), rtol=1e-5, atol=1e-6)
@@ -43,7 +43,7 @@ def test_a_new_item_has_the_scores_of_similar_ones():
     random = np.random.default_rng(0)
     interactions = in_time([random.permutation(np.delete(np.arange(12), [3, 7]))[:5] for _ in range(20)], 12)
     is_known, vectors = interactions.users_per_item > 0, random.normal(size=[12, 4]).astype(np.float32)
-    plain, layer = (BaselineScores.fitted(interactions, 5, SETTINGS, num_new) for num_new in (0, 2))
+    plain, layer = (Counts(interactions, 5).layer(SETTINGS, num_new) for num_new in (0, 2))
     layer.set_new(is_known, lambda items: tf.constant(vectors[items] @ vectors.T))
     items = tf.constant(interactions.latest(np.arange(20), 5)[0])
     expected, found = plain(items).numpy(), layer(items).numpy()
@@ -53,7 +53,7 @@ def test_a_new_item_has_the_scores_of_similar_ones():
         of_item = np.log(np.exp(expected[:, similar].astype(np.float64)).mean(axis=1))
         np.testing.assert_allclose(found[:, item], of_item, rtol=1e-5, atol=1e-6)
     few = in_time([[0, 1], [1, 2], [2, 0]], 30)  # a new item has the scores of all known ones
-    layer = BaselineScores.fitted(few, 5, SETTINGS, num_new=27)
+    layer = Counts(few, 5).layer(SETTINGS, num_new=27)
     layer.set_new(few.users_per_item > 0, lambda items: tf.ones([len(items), 30]))
     scores = layer(tf.constant([[0], [1]])).numpy().astype(np.float64)
     expected = np.log(np.exp(scores[:, :3]).mean(axis=1, keepdims=True))
@@ -100,7 +100,8 @@ def draws(weights, length=50, count=1500, num_items=30, seed=0):
 def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights, length):
     train, scores, validation = draws(weights, length)
     start = {**baseline_scores.DEFAULTS, "weights_of": [0.5, 8.0]}
-    found = baseline_scores.learned(start, lambda users: scores[users], train, validation, length=length, seed=0)
+    held_out = Counts(train, length), train, validation
+    found = baseline_scores.learned(start, lambda users: scores[users], *held_out, seed=0)
     difference = np.array(found["weights_of"]) - np.array(weights[1:]) / weights[0]
     assert (np.abs(difference) < [0.25, 2.5]).all()
 
@@ -108,8 +109,9 @@ def test_weights_of_a_pool_that_items_were_drawn_by_are_found(weights, length):
 def test_a_network_without_use_has_no_say():
     train, scores, validation = draws((0.0, 1.0, 2.0))
     start = baseline_scores.DEFAULTS
-    settings = baseline_scores.learned(start, lambda users: scores[users], train, validation, length=10, seed=0)
-    layer = BaselineScores.fitted(train, 10, settings)
+    held_out = Counts(train, 10), train, validation
+    settings = baseline_scores.learned(start, lambda users: scores[users], *held_out, seed=0)
+    layer = Counts(train, 10).layer(settings)
     alone = layer(tf.constant(train.latest(np.arange(1500), 10)[0])).numpy()
     value, best = (
         recommendation.evaluate(lambda users, each=each: each[users], validation, seen=train, measures="recip_rank")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from scipy import sparse
 
 from tfr_smooth import _serialization
-from tfr_smooth.recommendation.baselines import EASE, MarkovChain
+from tfr_smooth.recommendation.baselines import EASE, MarkovChain, of_rows, sums_of_rows, transition_scores
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import in_blocks
 
@@ -88,23 +87,9 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self._columns = weight("all", num_items, "int32")
         self.built = True  # the constructor creates all weights
 
-    @classmethod
-    def fitted(
-        cls, interactions: Interactions, length: int, settings: Mapping[str, Any], num_new: int = 0
-    ) -> BaselineScores:
-        """Returns a layer with the counts of interactions and settings like those of `learned`."""
-        chain = MarkovChain(order=settings["order"], decay=settings["decay"]).fit(interactions)
-        neighbors = _neighbors(interactions, settings["strength"])
-        sizes = {"num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
-        layer = cls(num_items=interactions.num_items, **sizes, length=length, num_new=num_new, **settings)
-        rows = [[each.indptr, each.indices, each.data] for each in (chain.transitions, neighbors)]
-        new = np.zeros(num_new * layer._count), np.arange(interactions.num_items)
-        layer.set_weights([*rows[0], *rows[1], chain.smoothed, chain.shares, *new])
-        return layer
-
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of `fitted`."""
+        """Those of `Counts.layer`."""
         return {name: getattr(self, name) for name in DEFAULTS}
 
     def call(self, items: tf.Tensor) -> tf.Tensor:
@@ -135,48 +120,55 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
     def parts(self, items: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the log-probabilities and the scores of EASE, without weights, given items after all padding."""
-        length, count = tf.shape(items, tf.int64)[1], tf.shape(items, tf.int64)[0]
+        transitions, neighbors = self._rows
+        scores, total = transition_scores(items, transitions, self._smoothed, self._shares, self.order, self.decay)
+        latest = items[:, -self.length :]
+        places = tf.where(latest >= 0)
+        pairs = tf.unique(places[:, 0] * self.num_items + tf.cast(tf.gather_nd(latest, places), tf.int64)).y
+        rows = tf.cast(pairs % self.num_items, tf.int32)
+        regression = sums_of_rows(neighbors, pairs // self.num_items, rows, tf.shape(items, tf.int64)[0])
+        return tf.math.log(scores / total), regression
 
-        def summed(matrix: list[Any], users: tf.Tensor, item: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
-            """Returns the weighted sums of the rows of the items of each user; `users` is ascending."""
-            starts, *content = map(tf.convert_to_tensor, matrix)
-            rows = [tf.RaggedTensor.from_row_splits(each, starts, validate=False) for each in content]
-            columns, values = (tf.gather(each, item) for each in rows)
-            if weights is not None:  # `value_rowids` takes three times as long
-                values = values.with_values(values.values * tf.gather(weights, values.to_sparse().indices[:, 0]))
-            splits = tf.gather(columns.row_splits, tf.searchsorted(users, tf.range(count + 1)))
-            return tf.raw_ops.RaggedBincount(
-                splits=tf.cast(splits, tf.int64), values=columns.values, size=self.num_items, weights=values.values
-            )
-
-        chain, regression = self._rows
-        places = tf.where((items >= 0) & (tf.range(length) >= length - self.order))
-        users, item = places[:, 0], tf.gather_nd(items, places)
-        weights = self.decay ** tf.cast(length - 1 - places[:, 1], tf.float32)
-        found = summed(chain, users, item, weights)
-        smoothed = weights * tf.gather(tf.convert_to_tensor(self._smoothed), item)
-        total, rest = (tf.math.unsorted_segment_sum(each, users, count)[:, tf.newaxis] for each in (weights, smoothed))
-        rest = tf.where(total > 0.0, rest, 1.0) * tf.convert_to_tensor(self._shares)
-        logs = tf.math.log((found + rest) / tf.where(total > 0.0, total, 1.0))
-
-        places = tf.where((items >= 0) & (tf.range(length) >= length - self.length))
-        pairs = places[:, 0] * self.num_items + tf.cast(tf.gather_nd(items, places), tf.int64)
-        pairs = tf.unique(pairs).y
-        item = tf.cast(pairs % self.num_items, tf.int32)
-        return logs, summed(regression, pairs // self.num_items, item, None)
+    def parts_of(self, interactions: Interactions, users: np.ndarray) -> list[np.ndarray]:
+        """Returns the same for users, given by their indices."""
+        latest = interactions.latest(users, max(self.length, self.order))[0]
+        both = in_blocks(lambda items: tf.concat(self.parts(items), axis=1), latest, 2 * self.num_items)
+        return np.split(both.numpy(), 2, axis=1)
 
 
-def _neighbors(interactions: Interactions, strength: float) -> Any:
-    return EASE(strength=strength, max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
+class Counts:
+    """What `BaselineScores` have of interactions, fitted once for each setting.
+
+    Args:
+      interactions: The interactions, whose events have an order.
+      length: Number of the latest items that EASE sees, >= 1.
+    """
+
+    def __init__(self, interactions: Interactions, length: int) -> None:
+        self._interactions, self._length = interactions, length
+        self._chain = functools.cache(lambda **options: MarkovChain(**options).fit(interactions))
+        self._neighbors = functools.cache(
+            lambda strength: EASE(strength=strength, max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
+        )
+
+    def layer(self, settings: Mapping[str, Any], num_new: int = 0) -> BaselineScores:
+        """Returns a layer with settings like those of `learned`."""
+        chain = self._chain(order=settings["order"], decay=settings["decay"])
+        neighbors, num_items = self._neighbors(settings["strength"]), self._interactions.num_items
+        sizes = {"num_items": num_items, "num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
+        layer = BaselineScores(**sizes, length=self._length, num_new=num_new, **settings)
+        new = np.zeros(num_new * layer._count), np.arange(num_items)
+        layer.set_weights([*of_rows(chain.transitions), *of_rows(neighbors), chain.smoothed, chain.shares, *new])
+        return layer
 
 
 def learned(
     start: Mapping[str, Any],
     network: Callable[[np.ndarray], np.ndarray],
+    counts: Counts,
     train: Interactions,
     validation: Interactions,
     *,
-    length: int,
     seed: int,
 ) -> dict[str, Any]:
     r"""Returns the settings and weights with the greatest likelihood of held-out items.
@@ -189,9 +181,9 @@ def learned(
     Args:
       start: Settings and weights, as returned.
       network: A function from indices of users to the scores of all items.
+      counts: Those of `train`.
       train: The interactions that the network was trained on.
       validation: The held-out items.
-      length: Number of the latest items that EASE sees, >= 1.
       seed: Seed of the sample of users, of whom there are as many as memory allows, at most 2,000.
     """
     from scipy.optimize import minimize
@@ -201,19 +193,10 @@ def learned(
     scores, seen, relevant = network(users), train.dense(users), validation.matrix[users]
     relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
     expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
-    latest = train.latest(users, length)[0]
-    rows, places = np.nonzero(latest >= 0)
-    history = sparse.csr_array((np.ones(len(rows)), (rows, latest[rows, places])), shape=seen.shape, dtype=np.float32)
-    history.data[:] = 1.0  # equal items count once
-
-    @functools.cache
-    def regression(strength: float) -> np.ndarray:
-        return (history @ _neighbors(train, strength)).toarray()
 
     def fit(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Returns the loss, and the settings with the weights, of which the first one is that of the network."""
-        chain = MarkovChain(order=settings["order"], decay=settings["decay"]).fit(train)
-        parts = [scores, np.log(chain.predict(users)), regression(settings["strength"])]
+        parts = [scores, *counts.layer(settings).parts_of(train, users)]
         of_relevant = np.array([relevant.multiply(part).sum() for part in parts]) / len(users)
 
         def loss(scale: np.ndarray) -> tuple[float, np.ndarray]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from typing_extensions import Self
 
 from tfr_smooth import _arguments
 from tfr_smooth.recommendation.interactions import Interactions, sparse
+from tfr_smooth.recommendation.sequences import in_blocks
 
 # Numbers of common users of items that are counted at once, which bounds memory. Not tuned.
 _BLOCK = 2**22
@@ -137,17 +140,14 @@ class MarkovChain(Baseline):
         totals = self.smoothing + np.bincount(pairs.row, pairs.data, minlength=shape[0])
         shares = pairs.data / totals[pairs.row], (pairs.row, pairs.col)
         self.transitions = sparse.csr_array(shares, shape=shape, dtype=np.float32)
-        self.smoothed = self.smoothing / totals
+        self.smoothed = (self.smoothing / totals).astype(np.float32)
         counts_of_items = interactions.users_per_item + 1.0
-        self.shares = counts_of_items / counts_of_items.sum()
+        self.shares = (counts_of_items / counts_of_items.sum()).astype(np.float32)
 
     def _scores(self, users: np.ndarray) -> np.ndarray:
-        latest = self.interactions_.latest(users, self.order)[0]
-        rows, places = np.nonzero(latest >= 0)
-        weights = np.float32(self.decay) ** (self.order - 1 - places).astype(np.float32)
-        history = sparse.csr_array((weights, (rows, latest[rows, places])), shape=(len(users), len(self.shares)))
-        of_shares = np.where(latest[:, -1] < 0, 1.0, history @ self.smoothed)
-        return ((history @ self.transitions).toarray() + np.outer(of_shares, self.shares)).astype(np.float32)
+        latest, rows = self.interactions_.latest(users, self.order)[0], of_rows(self.transitions)
+        scores = lambda items: transition_scores(items, rows, self.smoothed, self.shares, self.order, self.decay)[0]  # noqa: E731
+        return in_blocks(scores, latest, len(self.shares)).numpy()
 
 
 class EASE(Baseline):
@@ -216,3 +216,46 @@ class EASE(Baseline):
         starts[self._items + 1] = count
         content = np.concatenate(values), self._items[np.concatenate(columns)], np.cumsum(starts)
         return sparse.csr_array(content, shape=[self._num_items] * 2)
+
+
+def of_rows(matrix: Any) -> list[np.ndarray]:
+    """Returns the starts, columns and values of the rows of a CSR array."""
+    return [matrix.indptr, matrix.indices, matrix.data]
+
+
+def sums_of_rows(
+    matrix: Sequence[Any], users: tf.Tensor, rows: tf.Tensor, count: tf.Tensor, weights: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Returns the sums of some rows of a square matrix for each user, float32 [count, columns].
+
+    Args:
+      matrix: The matrix, as of `of_rows`.
+      users: The user of each row, ascending, int64 [rows].
+      rows: The rows, [rows].
+      count: The number of users, int64.
+      weights: What multiplies each row, float32 [rows]. None: 1.
+    """
+    starts, *content = map(tf.convert_to_tensor, matrix)
+    columns, values = (
+        tf.gather(tf.RaggedTensor.from_row_splits(each, starts, validate=False), rows) for each in content
+    )
+    summands = values.values
+    if weights is not None:  # `value_rowids` takes three times as long
+        summands *= tf.gather(weights, values.to_sparse().indices[:, 0])
+    splits = tf.cast(tf.gather(columns.row_splits, tf.searchsorted(users, tf.range(count + 1))), tf.int64)
+    size = tf.cast(tf.shape(starts)[0] - 1, columns.dtype)
+    return tf.raw_ops.RaggedBincount(splits=splits, values=columns.values, size=size, weights=summands)
+
+
+def transition_scores(
+    items: tf.Tensor, transitions: Sequence[Any], smoothed: Any, shares: Any, order: int, decay: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the scores of a `MarkovChain` for items in order after all padding, and the sum of their weights."""
+    length, count = tf.shape(items, tf.int64)[1], tf.shape(items, tf.int64)[0]
+    places = tf.where((items >= 0) & (tf.range(length) >= length - order))
+    users, item = places[:, 0], tf.gather_nd(items, places)
+    weights = decay ** tf.cast(length - 1 - places[:, 1], tf.float32)
+    rest = weights * tf.gather(tf.convert_to_tensor(smoothed), item)
+    total, rest = (tf.math.unsorted_segment_sum(each, users, count)[:, tf.newaxis] for each in (weights, rest))
+    total, rest = (tf.where(total > 0.0, each, 1.0) for each in (total, rest))
+    return sums_of_rows(transitions, users, item, count, weights) + rest * tf.convert_to_tensor(shares), total

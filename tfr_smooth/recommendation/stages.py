@@ -279,6 +279,7 @@ class SequencesTraining(RecommenderTraining):
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
         super().__init__(params, loss_options)
         _arguments.choice("history_items", params["history_items"], ("sequence",))
+        self._counts = functools.cache(lambda train: baseline_scores.Counts(train, params["history_length"]))
 
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of tables of items; users have none."""
@@ -292,9 +293,8 @@ class SequencesTraining(RecommenderTraining):
             settings = settings_before(data.start)
             if data.validation is not None:
                 first.set_sequences(data.train)
-                options = {"length": self._params["history_length"], "seed": self._params["seed"]}
-                held_out = first.catalog_scores, data.train, data.validation
-                settings = baseline_scores.learned(settings, *held_out, **options)
+                held_out = self._counts(data.train), data.train, data.validation
+                settings = baseline_scores.learned(settings, first.catalog_scores, *held_out, seed=self._params["seed"])
             assert isinstance(trained, CatalogSequences)
             trained = trained.renewed(self._baselines(data.learned, settings, has_vectors))
         trained.set_sequences(data.whole)
@@ -303,7 +303,7 @@ class SequencesTraining(RecommenderTraining):
     def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
         num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        return BaselineScores.fitted(train, self._params["history_length"], settings, num_new)
+        return self._counts(train).layer(settings, num_new)
 
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         p = self._params
