@@ -79,11 +79,12 @@ class _Terms(NamedTuple):
     code: tf.Tensor
     count: tf.Tensor
 
-    @classmethod
-    def of(cls, codes: tf.RaggedTensor) -> _Terms:
+    @staticmethod
+    @functools.partial(tf.function, autograph=False, experimental_attributes={"_noinline": True})
+    def of(codes: tf.RaggedTensor) -> _Terms:
         """Returns the terms of the codes int64 [texts, (terms)]."""
         keys, _, counts = tf.unique_with_counts(codes.value_rowids() * 2**32 + codes.values)
-        return cls(codes.nrows(), keys // 2**32, keys % 2**32, tf.cast(counts, tf.float32))
+        return _Terms(codes.nrows(), keys // 2**32, keys % 2**32, tf.cast(counts, tf.float32))
 
 
 @_serialization.register
@@ -199,11 +200,11 @@ class Match(_serialization.Configurable):
         if self.compares == "vectors":
             return self._of_vectors(first, second)
         with tf.device("CPU:0"):  # strings are there
-            places = [tf.reshape(values.places, [-1]) for values in (first, second)]
+            sides = first, second
+            places = tuple(tf.reshape(values.places, [-1]) for values in sides)
             features = []
             for split, table in zip(self._splitters, self._tables, strict=True):
-                terms = [_Terms.of(split(values.parts)) for values in (first, second)]
-                features.append(_overlap(terms, places, table))
+                features.append(_overlap(tuple(_Terms.of(split(values.parts)) for values in sides), places, table))
             shape = tf.concat([tf.shape(first.places), [self.width]], axis=0)
             return tf.reshape(tf.concat(features, axis=-1), shape)
 
@@ -292,12 +293,18 @@ def _have_common_words(*texts: pa.Array) -> bool:
     return bool(np.mean(common) >= _RELATED)
 
 
+# Traced and optimized once for all matches, since ragged tensors have hundreds of operations.
+_traced_once = functools.partial(tf.function, autograph=False, experimental_attributes={"_noinline": True})
+
+
+@_traced_once
 def _hashed(parts: tf.RaggedTensor) -> tf.RaggedTensor:
     """Returns the codes of values or words [texts, (parts)] that are not empty."""
     known = tf.ragged.boolean_mask(parts, tf.not_equal(parts, ""))
     return known.with_values(tf.strings.to_hash_bucket_fast(known.values, _CODES))
 
 
+@_traced_once
 def _trigrams(words: tf.RaggedTensor) -> tf.RaggedTensor:
     """Returns the codes of trigrams of the letters of words [texts, (words)], which start and end with a mark."""
     distinct, places = tf.unique(words.values)  # most words occur in many texts
@@ -316,7 +323,16 @@ def _trigrams(words: tf.RaggedTensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(gathered.values, splits, validate=False)
 
 
-def _overlap(terms: Sequence[_Terms], places: Sequence[tf.Tensor], table: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+_CODES_AND_NUMBERS = tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.float32)
+_OF_TEXTS = _Terms(tf.TensorSpec([], tf.int64), tf.TensorSpec([None], tf.int64), *_CODES_AND_NUMBERS)
+
+
+@functools.partial(
+    _traced_once, input_signature=[(_OF_TEXTS,) * 2, (tf.TensorSpec([None], tf.int32),) * 2, _CODES_AND_NUMBERS]
+)
+def _overlap(
+    terms: tuple[_Terms, _Terms], places: tuple[tf.Tensor, tf.Tensor], table: tuple[tf.Tensor, tf.Tensor]
+) -> tf.Tensor:
     """Returns what two texts have in common.
 
     Args:
