@@ -18,7 +18,9 @@ from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_d
 
 _SECONDS_PER_DAY = 86400.0
 _SAMPLED = 2**12  # texts that are parsed first; not tuned
-_WRITTEN = re.compile(r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)")
+_WRITTEN = re.compile(
+    r"(?=\d{4}\D|\d\d?\D\d\d?\D\d\d)(\d+)([./-])(\d\d?)\2(\d{4}|\d\d?)(?=\D|$)([ T]\d\d?:\d\d(:\d\d)?$)?"
+)
 _LIKE_DATES = 0.9  # of different texts, so many; not tuned
 
 
@@ -116,6 +118,8 @@ def date_format_of(texts: Any) -> str:
         return ""
     first, second = (max(int(date[place]) for date in dates) for place in (0, 2))
     separator, year = dates[0][1], "%Y" if max(len(date[3]) for date in dates) == 4 else "%y"
+    time, seconds = dates[0][4:]
+    time = (time[0] + "%H:%M" + (":%S" if seconds else "")) if time else ""
     if len(dates[0][0]) == 4:
-        return separator.join(["%Y", "%m", "%d"])
-    return separator.join(["%m", "%d", year] if second > 12 and first <= 12 else ["%d", "%m", year])
+        return separator.join(["%Y", "%m", "%d"]) + time
+    return separator.join(["%m", "%d", year] if second > 12 and first <= 12 else ["%d", "%m", year]) + time

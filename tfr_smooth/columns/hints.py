@@ -20,6 +20,7 @@ from tfr_smooth.data.reading.checks import warn
 _SAMPLED = 2**12  # rows
 # Not tuned: the hints and warnings of the tests have them, and clean tables have none.
 _MOST, _SOME = 0.9, 0.1  # of the different texts, of which so many look like something
+_OF_PLACE = re.compile("(^|[^a-z])(position|rank|slot)$", re.IGNORECASE)
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _FORMATTED = r"^[$€£¥]?\s?[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s?[%$€£¥]?$"
 _COMMAS = r"^[+-]?\d+(,\d+)?$"
@@ -49,6 +50,13 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
             f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
             "a purchase after a click, scores are honest: select the others by `features`."
         )
+    shown = [column.name for column in layer.columns if _OF_PLACE.search(column.name) and column.kind == "number"]
+    labels = [lists.values(name) for name in lists.roles.labels]
+    if shown and all(np.isin(values, (0, 1)).all() for values in labels):
+        warn(
+            f"The columns {listed(shown)} may tell where a document was shown. If labels are clicks, they follow from "
+            "that, and new rankings do not know it: leave the columns out by `features`, and see the page on clicks."
+        )
     if misread := [*hints(layer.columns, lists.source)]:
         warn(f"Columns of text may mean something else: {'; '.join(misread)}. `kinds` of a text says that it is one.")
 
@@ -75,11 +83,13 @@ def _hint(name: str, texts: Any) -> str:
     first = texts[0].as_py()
     if date_format := date_format_of(texts):
         return f"{name!r} looks like dates ({first!r}): pass kinds={{{name!r}: 'date:{date_format}'}}"
-    others = texts.filter(pc.invert(pc.match_substring_regex(texts, _PLAIN)))
-    is_sign = len(others) == 1 < len(texts) - 1 and not any(map(str.isalnum, others[0].as_py()))
-    if is_sign or (_MOST <= share(_PLAIN) < 1.0 and len(texts) > 1 / (1 - _MOST)):
-        other = others[0].as_py()
-        return f"{name!r} has numbers and {other!r}: make that missing, such as by nulls=[{other!r}] of the readers"
+    for pattern, decimal in ((_PLAIN, ""), (_COMMAS, " and decimal=','")):
+        others = texts.filter(pc.invert(pc.match_substring_regex(texts, pattern)))
+        is_sign = len(others) == 1 < len(texts) - 1 and not any(map(str.isalnum, others[0].as_py()))
+        if is_sign or (_MOST <= share(pattern) < 1.0 and len(texts) > 1 / (1 - _MOST)):
+            other = others[0].as_py()
+            how = f"by nulls=[{other!r}]{decimal} of the readers"
+            return f"{name!r} has numbers and {other!r}: make that missing, such as {how}"
     if share(_FORMATTED) >= _MOST and share(_FRACTION) >= _SOME:
         how = "by `.str.replace(...).astype(float)` of pandas"
         how = "by decimal=',' of the readers" if share(_COMMAS) >= _MOST else how
