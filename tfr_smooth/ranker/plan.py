@@ -184,6 +184,8 @@ class TrainingPlan:
             made = [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in made]
         options: dict[str, Any] = {"monitor": made[place].name, "patience": self._params["patience"]}
         options["path"] = None if folder is None else folder / "best.keras"
-        if select_by == "last" or only_shows:
+        if only_shows:
+            return SelectedEpoch(valid, made, mode="last", **options)
+        if select_by == "last":
             return ExactValidation(valid, made, mode="last", **options)
         return SelectedEpoch(valid, made, **options)

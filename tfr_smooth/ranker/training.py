@@ -46,13 +46,13 @@ class Trained(NamedTuple):
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
       best_epoch: The selected epoch, from 1 on; None without validation, or if the metric was always NaN.
-      best_value: The metric after it.
+      of_queries: The weights of the validation queries and the metric of each after the last epoch.
     """
 
     scorer: EncodedScorer
     history: dict[str, list[float]]
     best_epoch: int | None
-    best_value: float | None
+    of_queries: list[list[float]]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -212,8 +212,8 @@ class RankerTraining:
     def _choose(self, lists: Lists, folder: Path | None) -> Trained:
         """Trains for the epochs of the plan and for fewer, and takes the plan that held-out queries choose.
 
-        A ranking metric of few queries is too noisy to choose by alone. Few epochs are used if it is higher and the
-        softmax loss, of scores times the factor with the lowest one, is clearly less.
+        A ranking metric of few queries is too noisy to choose by alone. Few epochs are used if the softmax loss, of
+        scores times the factor with the lowest one, is clearly less, and the metric higher by half a standard error.
         """
         assert self.valid is not None
         labels, lengths, plans, tried = (
@@ -230,8 +230,9 @@ class RankerTraining:
             scores = np.concatenate([tf.boolean_mask(*batch).numpy() for batch in batches]).astype(float)
             tried.append((trained, softmax_losses(slope(scores, labels, lengths) * scores, labels, lengths)))
         (all_epochs, losses), (few_epochs, fewer) = tried
-        is_higher = (few_epochs.best_value or 0.0) > (all_epochs.best_value or 0.0)
-        is_better = is_higher and is_clearly_better(-fewer, -losses, np.ones(len(lengths)))
+        weights, metric = few_epochs.of_queries
+        is_better = is_clearly_better(metric, all_epochs.of_queries[1], weights, errors=0.5)
+        is_better = is_better and is_clearly_better(-fewer, -losses, np.ones(len(lengths)))
         self.plan = plans[is_better]
         if self.params["verbose"]:
             means = f"{losses.mean():.4f} after {plans[0].epochs} epochs, {fewer.mean():.4f} after {plans[1].epochs}"
@@ -298,7 +299,7 @@ class RankerTraining:
         scorer.set_weights(model.get_weights())
         if not self.options["callbacks"]:  # which may have the model
             plan.keep(model, schedule)
-        best = (None, None) if validation is None else (validation.best_epoch, validation.best_value)
+        best = (None, []) if validation is None else (validation.best_epoch, validation.of_last)
         return Trained(scorer, history, *best)
 
 

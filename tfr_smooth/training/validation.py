@@ -17,9 +17,6 @@ from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.training import strategies
 
 MODES = ("max", "min", "last")
-# Standard errors by which an earlier epoch must be better than the last one: the table of results.md, "The number of
-# epochs".
-_ERRORS = 2.0
 
 
 class Validation(tf.keras.callbacks.Callback):
@@ -305,7 +302,7 @@ class SelectedEpoch(ExactValidation):
     def restore_best(self, model: tf.keras.Model) -> None:
         """Sets the weights of the trained model to those after the selected epoch."""
         values = self.history[self._monitor]
-        if self.best_epoch is None or is_clearly_better(self.of_best[1], *reversed(self.of_last)):
+        if self.best_epoch is None or is_clearly_better(self.of_best[1], self.of_last[1], self.of_last[0]):
             super().restore_best(model)
         elif self.best_epoch < len(values):
             self.best_epoch, self.best_value, self.best_weights = len(values), values[-1], model.get_weights()
@@ -316,21 +313,26 @@ class SelectedEpoch(ExactValidation):
     def __str__(self) -> str:
         """Returns the selected epoch, and why."""
         values, name = self.history[self._monitor], self._of_lists.name
+        if self._mode == "last":
+            return super().__str__()
         if self.best_epoch in (None, len(values)):
             return f"Epoch {len(values)} is used: {name} {values[-1]:.4f}, and no earlier one is clearly better"
         last = f"{values[-1]:.4f} after epoch {len(values)}"
         return f"Epoch {self.best_epoch} is used: {name} {self.best_value:.4f}, but {last}"
 
 
-def is_clearly_better(values: npt.ArrayLike, others: npt.ArrayLike, weights: npt.ArrayLike) -> bool:
-    """Returns whether a mean is higher than another by more than two standard errors of the paired difference.
+def is_clearly_better(
+    values: npt.ArrayLike, others: npt.ArrayLike, weights: npt.ArrayLike, errors: float = 2.0
+) -> bool:
+    """Returns whether a mean is clearly higher than another: the table of results.md, "The number of epochs".
 
     Args:
       values: A metric by query.
       others: The same of the other model.
       weights: The weights of the queries, >= 0.
+      errors: By more than how many standard errors of the paired difference it must be higher.
     """
     better, shares = np.subtract(values, others), np.divide(weights, max(np.sum(weights), np.finfo(float).tiny))
     mean, count = (shares * better).sum(), np.count_nonzero(shares)
     squares = np.square(shares * (better - mean)).sum()
-    return bool(count > 1 and mean > _ERRORS * math.sqrt(squares * count / (count - 1)))
+    return bool(count > 1 and mean > errors * math.sqrt(squares * count / (count - 1)))
