@@ -1,6 +1,6 @@
 """Exact and smooth Keras ranking metrics, and all metrics by name."""
 
-from tfr_smooth.metrics.exact import METRICS
+from tfr_smooth.metrics.exact import METRICS, NAMES, RankingMetricKey, get, hyperparameters, of_trec_eval
 from tfr_smooth.metrics.exact import AlphaDCGMetric as AlphaDCGMetric
 from tfr_smooth.metrics.exact import ARPMetric as ARPMetric
 from tfr_smooth.metrics.exact import DCGMetric as DCGMetric
@@ -16,7 +16,6 @@ from tfr_smooth.metrics.exact import PrecisionMetric as PrecisionMetric
 from tfr_smooth.metrics.exact import RecallMetric as RecallMetric
 from tfr_smooth.metrics.exact import SpearmanMetric as SpearmanMetric
 from tfr_smooth.metrics.measure_metric import MeasureMetric, MultiObjectiveMetric
-from tfr_smooth.metrics.table import NAMES, RankingMetricKey, get, hyperparameters, of_trec_eval
 
 __all__ = [
     "METRICS",
