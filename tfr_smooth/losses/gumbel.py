@@ -13,13 +13,8 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _padded, _serialization, measures, rankings
-from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
-from tfr_smooth.losses.listwise import LOG_OF_NOTHING, log_sum_slopes
-from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
+from tfr_smooth.losses import lambda_weights, listwise, pairwise, smooth, softmax
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss, TemperedLoss
-from tfr_smooth.losses.smooth import MeasureLoss
-from tfr_smooth.losses.softmax import cross_entropy
-from tfr_smooth.measures import NDCG, Hits, Measure
 from tfr_smooth.rankings import Ranking, dcg, exact
 from tfr_smooth.rankings.ranking import Gain
 
@@ -132,7 +127,7 @@ class GumbelApproxNDCGLoss(GumbelLoss):
         **options: Unpack[LossOptions],
     ) -> None:
         ranking, measure = rankings.Approx(alpha=alpha), measures.NDCG(topn=topn, gain=gain, discount=discount)
-        loss = MeasureLoss(ranking, measure)
+        loss = smooth.MeasureLoss(ranking, measure)
         super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
         self.alpha, self.topn, self.gain, self.discount = ranking.alpha, measure.topn, measure.gain, measure.discount
 
@@ -174,15 +169,15 @@ class YetiLogisticLoss(GumbelLoss):
     def __init__(
         self,
         *,
-        lambda_weight: LambdaWeight | None = None,
+        lambda_weight: lambda_weights.LambdaWeight | None = None,
         temperature: float = 1.0,
         sample_size: int = 8,
         gumbel_temperature: float = 1.0,
         seed: int | None = None,
         **options: Unpack[LossOptions],
     ) -> None:
-        weight = YetiDCGLambdaWeight() if lambda_weight is None else lambda_weight
-        loss = PairwiseLogisticLoss(lambda_weight=weight, temperature=temperature)
+        weight = lambda_weights.YetiDCGLambdaWeight() if lambda_weight is None else lambda_weight
+        loss = pairwise.PairwiseLogisticLoss(lambda_weight=weight, temperature=temperature)
         super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
         self.lambda_weight, self.temperature = lambda_weight, loss.temperature
         if lambda_weight is None:
@@ -231,7 +226,7 @@ class XENDCGLoss(TemperedLoss):
         gains = tf.exp(math.log(2.0) * (labels - highest)) - noise * tf.exp(-math.log(2.0) * highest)
         gains = _padded.fill(tf.nn.relu(gains), mask, 0.0)
         targets = tf.math.divide_no_nan(gains, tf.reduce_sum(gains, axis=1, keepdims=True))
-        return cross_entropy(targets, scores, mask, self.temperature)
+        return softmax.cross_entropy(targets, scores, mask, self.temperature)
 
 
 def gumbel_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Tensor:
@@ -247,7 +242,7 @@ def uniform_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Ten
 
 
 @_serialization.register
-class PLRankLoss(MeasureLoss):
+class PLRankLoss(smooth.MeasureLoss):
     r"""1 - the mean of a measure over rankings sampled from the scores, with an unbiased gradient of its expectation.
 
     $$1 - \frac{1}{S} \sum_{a=1}^S \sum_{k=1}^K \theta_k \rho_{y_a(k)}, \qquad
@@ -288,7 +283,7 @@ class PLRankLoss(MeasureLoss):
 
     def __init__(
         self,
-        measure: Measure,
+        measure: measures.Measure,
         *,
         sample_size: int = 32,
         temperature: float = 1.0,
@@ -298,7 +293,8 @@ class PLRankLoss(MeasureLoss):
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.temperature = _arguments.scale("temperature", temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
-        if isinstance(measure, Hits):  # The minimum of a sum and 1, which would be that of the mean over samples.
+        # The minimum of a sum and 1, which would be that of the mean over samples.
+        if isinstance(measure, measures.Hits):
             raise ValueError(f"`measure` must be a sum of discounted gains, such as NDCG, got {measure}.")
         super().__init__(_PlackettLuce(self.sample_size, self.temperature, self.seed), measure, **options)
         self.highest_label = math.inf  # The gain of a document, unlike that of a mean label, has a gradient.
@@ -344,7 +340,7 @@ class PLRankNDCGLoss(PLRankLoss):
         seed: int | None = None,
         **options: Unpack[LossOptions],
     ) -> None:
-        measure = NDCG(topn=topn, gain=gain, discount=discount)
+        measure = measures.NDCG(topn=topn, gain=gain, discount=discount)
         super().__init__(measure, sample_size=sample_size, temperature=temperature, seed=seed, **options)
         self.topn, self.gain, self.discount = measure.topn, measure.gain, measure.discount
 
@@ -408,12 +404,12 @@ def _mean_discounts(
         copies = _copies(order, upstream)
         gains = tf.gather(tf.repeat(tf.cast(upstream, tf.float64), copies, axis=0), order, batch_dims=1)
         following = tf.cumsum(gains * discounts, axis=1, exclusive=True)
-        inputs = _padded.fill(logits, real, LOG_OF_NOTHING)
+        inputs = _padded.fill(logits, real, listwise.LOG_OF_NOTHING)
         sums = tf.math.cumulative_logsumexp(inputs, axis=1)
 
         def slopes(weights: tf.Tensor) -> tf.Tensor:
             """Returns the gradient of the weighted sum of the logarithms of Z."""
-            signs = (log_sum_slopes(inputs, sums, tf.nn.relu(sign * weights)) for sign in (1.0, -1.0))
+            signs = (listwise.log_sum_slopes(inputs, sums, tf.nn.relu(sign * weights)) for sign in (1.0, -1.0))
             return tf.subtract(*signs)
 
         placed = _padded.fill(following + gains * discounts, real, 0.0)

@@ -19,7 +19,6 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _hub
 from tfr_smooth._serialization import check_sizes
 from tfr_smooth.text import configurations
-from tfr_smooth.text.configurations import read_json
 from tfr_smooth.text.encoder import Encoder, blocks_of, import_keras_hub
 from tfr_smooth.text.reranker import HIDDEN
 
@@ -166,7 +165,7 @@ def _quiet() -> Iterator[None]:
 def _tokenizer_of_preset(folder: Path) -> str:
     """Returns the text of tokenizer.json of the package tokenizers beside a preset, or of KerasHub's word pieces."""
     path = folder / _TOKENIZER
-    content = read_json(path)
+    content = configurations.read_json(path)
     if "model" in content:
         return path.read_text(encoding="utf-8")
     import tokenizers
@@ -249,7 +248,7 @@ def _renamed(folder: Path, config: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def _files_of(folder: Path) -> dict[str, str]:
     """Returns the file of each tensor, by the index of several files."""
     path = folder / _INDEX
-    return read_json(path).get("weight_map", {}) if path.is_file() else {}
+    return configurations.read_json(path).get("weight_map", {}) if path.is_file() else {}
 
 
 def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
@@ -323,7 +322,7 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
         return _late(folder)
     length = configurations.transformer_of(folder).get("max_seq_length")
     path = folder / "tokenizer_config.json"
-    length = length or (read_json(path).get("model_max_length") if path.is_file() else None)
+    length = length or (configurations.read_json(path).get("model_max_length") if path.is_file() else None)
     places = config.get("max_position_embeddings", _LONGEST) - 2 * ("roberta" in config.get("model_type", ""))
     length = int(min(length or _LONGEST, places, _LONGEST))
     modules, library = configurations.modules_of(folder), folder / _LIBRARY
