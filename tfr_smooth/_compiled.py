@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 from google.protobuf import empty_pb2, message
 
-from tfr_smooth import _files
-from tfr_smooth._version import __version__
+from tfr_smooth import _files, _version
 
 # A result, and a function from the gradient with respect to the result to the gradient with respect to the first
 # argument.
@@ -364,4 +363,4 @@ def _key(flags: str) -> str:
     else:  # not Linux
         processor = [platform.processor(), platform.node()]
     parts = flags, os.environ.get("XLA_FLAGS", ""), tf.version.GIT_VERSION, platform.machine(), processor
-    return f"{tf.__version__}-{__version__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
+    return f"{tf.__version__}-{_version.__version__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"

@@ -22,9 +22,7 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, _files, _hub, losses
-from tfr_smooth._scikit_learn import ScikitLearn, not_fitted
-from tfr_smooth._serialization import check_members, check_sizes
+from tfr_smooth import _arguments, _files, _hub, _scikit_learn, _serialization, losses
 from tfr_smooth.data.lists import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
@@ -210,7 +208,7 @@ def loss_of(
     return _arguments.instance("loss", loss, kind, optional=optional)
 
 
-class Estimator(ScikitLearn):
+class Estimator(_scikit_learn.ScikitLearn):
     """The base class of the estimators.
 
     The constructor of a subclass stores its arguments as `_params`, and `fit`, decorated with `fitting`, sets `model_`,
@@ -280,7 +278,7 @@ class Estimator(ScikitLearn):
 
     def _fitted(self) -> tf.keras.Model:
         if not hasattr(self, "model_"):
-            raise not_fitted()
+            raise _scikit_learn.not_fitted()
         check_process()
         return self.model_
 
@@ -349,12 +347,12 @@ class Estimator(ScikitLearn):
         """
         with _refused_if_damaged(path, f"`{cls.__name__}.save`"):
             with zipfile.ZipFile(path) as file:
-                check_members(file)
+                _serialization.check_members(file)
                 content = json.loads(file.read(_CONTENT))
                 config = json.loads(file.read("config.json"))["config"]  # Keras's
-                check_sizes(config, file.getinfo(_WEIGHTS).file_size)
+                _serialization.check_sizes(config, file.getinfo(_WEIGHTS).file_size)
                 with np.load(io.BytesIO(file.read(_ARRAYS)), allow_pickle=False) as stored:
-                    check_members(stored.zip)
+                    _serialization.check_members(stored.zip)
                     arrays = dict(stored)
             if content["estimator"] != cls.__name__:
                 raise ValueError(f"a file of {content['estimator']}")
@@ -500,7 +498,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with _refused_if_damaged(path, f"`save` of {', '.join(_PACKAGES)}"):
         with zipfile.ZipFile(path) as file:
-            check_members(file)
+            _serialization.check_members(file)
             name = json.loads(file.read(_CONTENT))["estimator"]
         _arguments.choice("estimator", name, _PACKAGES)
     return estimator_class(name).load(path)

@@ -8,8 +8,7 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _padded, rankings
-from tfr_smooth.losses import gumbel
-from tfr_smooth.losses.listwise import weighted_log_sums
+from tfr_smooth.losses import gumbel, listwise
 from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss, TemperedLoss
 from tfr_smooth.rankings import exact
 
@@ -128,5 +127,5 @@ class CoupledRankDistilLoss(TemperedLoss):
         weights = tf.cast(chosen, tf.float64)
         highest = tf.stop_gradient(tf.reduce_max(logits, axis=1, keepdims=True))
         logits -= highest
-        losses = weighted_log_sums(logits, weights) - tf.reduce_sum(weights * logits, axis=1)
+        losses = listwise.weighted_log_sums(logits, weights) - tf.reduce_sum(weights * logits, axis=1)
         return tf.cast(tf.reduce_mean(tf.reshape(losses, samples[:2]), axis=1), labels.dtype)

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files
-from tfr_smooth._estimator import check_process
+from tfr_smooth import _arguments, _estimator, _files
 from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector
 from tfr_smooth.data.roles import ALL_NUMBERS
 from tfr_smooth.models import Scorer, TableScorer
-from tfr_smooth.serving.ranker_export import call_once
+from tfr_smooth.serving import ranker_export, versions
 from tfr_smooth.serving.servable import RankerInputs, make_servable
-from tfr_smooth.serving.versions import quiet
 
 _OPSET = 18  # the first with bitwise operations
 _INNER = "model/"  # starts the names of tensors, which are then none of columns
@@ -60,7 +58,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
       >>> scores.shape
       (1, 2)
     """
-    check_process()
+    _estimator.check_process()
     with _arguments.needed("onnx", extra="onnx", by="`export_onnx`"):
         import onnx
     lookups: dict[str, _Lookup] = {}
@@ -79,7 +77,7 @@ def export_onnx(model: Scorer, path: str | os.PathLike[str]) -> Path:
         inputs = RankerInputs.dense(model.num_features, missing_values=isinstance(model, TableScorer))
     if taken := sorted({"scores", "valid", "order"} & {*inputs.arguments, *numbers}):
         raise ValueError(f"`model` must have no column with the name of an output, got {taken[0]!r}.")
-    call_once(model, inputs, hint="")
+    ranker_export.call_once(model, inputs, hint="")
     servable, _ = make_servable(model, inputs)
     proto = converted(servable.rank, [])
     proto = onnx.compose.add_prefix(proto, _INNER)
@@ -106,7 +104,7 @@ def converted(function: Any, signature: Sequence[tf.TensorSpec]) -> Any:
     handlers: dict[str, Any] = {"LowerBound": (functools.partial(_search, "Less"), [])}
     handlers["UpperBound"] = (functools.partial(_search, "LessOrEqual"), [])
     handlers["Erfc"] = (_erfc, [])
-    with quiet("tf2onnx"), quiet("tensorflow"):  # traces of what is refused below
+    with versions.quiet("tf2onnx"), versions.quiet("tensorflow"):  # traces of what is refused below
         proto, _ = tf2onnx.convert.from_function(function, signature, opset=_OPSET, custom_op_handlers=handlers)
     unknown = sorted({node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)})
     if unknown:

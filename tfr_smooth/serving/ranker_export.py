@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth._estimator import check_process
+from tfr_smooth import _arguments, _estimator
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import versions
@@ -110,7 +109,7 @@ def export_ranker(
       >>> best["scores"].shape, best["order"].numpy().tolist()
       (TensorShape([1, 2]), [[0, 1]])
     """
-    check_process()
+    _estimator.check_process()
     _arguments.boolean("missing_values", missing_values)
     if example_feature_spec is None:
         _check_not_given("without", context_feature_spec=context_feature_spec, mask_feature_name=mask_feature_name)

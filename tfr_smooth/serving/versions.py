@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from tfr_smooth import _arguments, _files, _keras
-from tfr_smooth._version import __version__
+from tfr_smooth import _arguments, _files, _keras, _version
 
 _MODEL = "saved_model.pb"
 EXTRA = "assets.extra"  # which TF Serving defines
@@ -93,7 +92,7 @@ def write_card(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
       card: The given entries. Those of `_ENTRIES` that are missing are null.
       **details: Further entries by name, before the given ones.
     """
-    software = {"python": platform.python_version(), "tfr_smooth": __version__}
+    software = {"python": platform.python_version(), "tfr_smooth": _version.__version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # such as TF-Ranking, which is optional
             software[name] = importlib.metadata.version(name)

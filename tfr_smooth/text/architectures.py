@@ -10,8 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, _keras
-from tfr_smooth.serving import versions
-from tfr_smooth.serving.onnx_export import with_weights
+from tfr_smooth.serving import onnx_export, versions
 from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.reranker import HIDDEN, Reranker, dense_layer
@@ -331,7 +330,7 @@ def onnx(model: Reranker, path: Path, sizes: Mapping[str, Any]) -> Path:
     if path.exists():
         raise ValueError(f"`path` must be a new folder, got {os.fspath(path)!r}.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    proto = with_weights(_function(model), model.variables, _signature(model))
+    proto = onnx_export.with_weights(_function(model), model.variables, _signature(model))
     with _files.replacing(path, overwrite=False) as unfinished:
         unfinished.mkdir()
         _files.write_bytes(unfinished / "model.onnx", [proto.SerializeToString()])

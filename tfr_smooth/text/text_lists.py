@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _files
-from tfr_smooth._estimator import digest
+from tfr_smooth import _arguments, _compiled, _estimator, _files
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.data.column_values import OUTER_BLANKS, TEXTS, value_type
 from tfr_smooth.data.lists import Lists
@@ -207,11 +206,11 @@ class _Inputs:
         if not encoder.frozen_layers:
             return
         Path(folder).mkdir(parents=True, exist_ok=True)
-        weights = digest(variable.numpy() for variable in encoder.non_trainable_weights)
+        weights = _estimator.digest(variable.numpy() for variable in encoder.non_trainable_weights)
         of_any_size = [tf.TensorSpec([None, None], tf.int32)]
         frozen = _compiled.traced(encoder.frozen, input_signature=of_any_size)
         for name, ids in self.ids.items():
-            path = Path(folder) / f"{name}_{encoder.frozen_layers}_{weights}_{digest([ids])}.npy"
+            path = Path(folder) / f"{name}_{encoder.frozen_layers}_{weights}_{_estimator.digest([ids])}.npy"
             if not path.is_file():
                 flat = ids.reshape(-1, ids.shape[-1])
                 with _files.replacing(path) as unfinished:

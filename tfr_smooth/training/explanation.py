@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _compiled, _padded, data
-from tfr_smooth._arguments import printable
+from tfr_smooth import _arguments, _compiled, _padded, data
 from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
@@ -209,8 +208,8 @@ class Explanation:
     def __str__(self) -> str:
         """Returns the table."""
         title, bars = self.bars()
-        width = max(len(printable(name)) for name in bars)
-        return "\n".join([title, *(f"{printable(name):<{width}}  {bar:+.4f}" for name, bar in bars.items())])
+        width = max(len(_arguments.printable(name)) for name in bars)
+        return "\n".join([title, *(f"{_arguments.printable(name):<{width}}  {bar:+.4f}" for name, bar in bars.items())])
 
 
 def _text(value: Any) -> str:

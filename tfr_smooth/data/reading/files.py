@@ -14,8 +14,7 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading import checks, file_formats
-from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.reading import checks, conversion, file_formats
 from tfr_smooth.data.reading.text_files import FilePattern
 from tfr_smooth.data.reading.value_types import Reading
 from tfr_smooth.data.roles import RoleNames, Roles
@@ -107,7 +106,7 @@ def read_files(
 
     def convert(together: bool) -> Lists:
         tables = _streamed if together else _sorted
-        return converted(cache_dir, states, settings, final, lambda: tables(source))
+        return conversion.converted(cache_dir, states, settings, final, lambda: tables(source))
 
     return _repeated(source, convert)
 
@@ -283,7 +282,7 @@ def _streamed(source: _Source) -> Iterator[pa.Table]:
 def _sorted(source: _Source) -> Iterator[pa.Table]:
     """Yields the checked rows by query, sorted in memory."""
     lists = Lists.of_columns(pa.concat_tables(_tables(source)).combine_chunks(), source.roles)
-    for rows in np.array_split(lists.rows, lists.source.nbytes // BATCH_BYTES + 1):
+    for rows in np.array_split(lists.rows, lists.source.nbytes // conversion.BATCH_BYTES + 1):
         yield lists.source.take(pa.array(rows))
 
 

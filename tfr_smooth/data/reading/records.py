@@ -24,8 +24,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.column_values import NESTED, TEXTS, ColumnValues, value_type, without
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.reading.checks import Where, checked
-from tfr_smooth.data.reading.conversion import by_size, converted
+from tfr_smooth.data.reading import checks, conversion
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
 from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
@@ -178,7 +177,7 @@ def read_records(
     settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
     reader = _Reader(kind, context, examples, chosen, stack)
     final = chosen.stacked() if stack else chosen
-    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.tables(paths))
+    return conversion.converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.tables(paths))
 
 
 def _chosen(
@@ -299,7 +298,7 @@ class _Reader(NamedTuple):
         total = 0
         for path in paths:
             number = 1
-            for records in by_size(_read(path), _BYTES_AT_ONCE, len):
+            for records in conversion.by_size(_read(path), _BYTES_AT_ONCE, len):
                 try:
                     table, sizes = self._table(records, total)
                 except _PROBLEMS:
@@ -335,8 +334,8 @@ class _Reader(NamedTuple):
             columns[name] = _column(name, self.context[name], *values).take(pa.array(parents))
         if self.roles.query not in self.context:
             columns[_RECORD] = pa.array(before + 1 + parents)
-        where = lambda name: Where(f"feature {name!r}")  # noqa: E731
-        return checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True), sizes
+        where = lambda name: checks.Where(f"feature {name!r}")  # noqa: E731
+        return checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True), sizes
 
 
 def _parsed(examples: list[bytes], features: Mapping[str, _Feature]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -15,8 +15,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NESTED, ColumnValues, dense_column, value_type, varying
 from tfr_smooth.data.lists import Lists, have_different_labels
-from tfr_smooth.data.reading import checks, files
-from tfr_smooth.data.reading.value_types import Reading
+from tfr_smooth.data.reading import checks, files, value_types
 from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
 # The arguments that say the same in two ways: as an array, and as the name of a column.
@@ -365,7 +364,7 @@ class Files:
     """
 
     paths: Any
-    reading: Reading = Reading()
+    reading: value_types.Reading = value_types.Reading()
 
 
 def of_files(X: Any, types: Mapping[str, str] | None = None, ids: Sequence[Any] = ()) -> Any:
