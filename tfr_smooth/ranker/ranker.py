@@ -49,9 +49,9 @@ class Ranker(Estimator):
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
       epochs: Passes over the training queries, >= 1. None uses at most 20, and fewer for more than 3,200 queries: as
         many as 2,000 steps need, but at least 5. Without validation queries and an `init_model`, the data then choose
-        the number: a fifth of the queries, but at most 500, are held out, and an earlier epoch than the last one is
-        used only if it is better on these by more than two standard errors. A second training for this number of epochs
-        has all queries, unless the first had 90% of them.
+        between this number and a fifth of it: a fifth of the queries, but at most 500, are held out, and the few epochs
+        are used if they are clearly better on these: the softmax loss by two standard errors, and the measure of
+        `select_by` by half of one. Another training for this number has all queries, unless the first had 90% of them.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
       softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
@@ -95,7 +95,7 @@ class Ranker(Estimator):
       columns_: The kind of each column and why, the number of values and the missing share; print it for a table.
       history_: The training loss and the validation metrics of each epoch, by name; those of the first training if
         `epochs` is None.
-      best_epoch_: The selected epoch, from 1 on; None if all epochs are trained without validation.
+      best_epoch_: The selected epoch, or number of epochs, from 1 on; None without validation and held-out queries.
 
     Raises:
       ValueError: If an argument is out of its range.
