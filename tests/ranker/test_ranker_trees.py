@@ -64,7 +64,7 @@ def test_a_training_document_has_a_score_that_does_not_know_its_label(prepared, 
     known = learned.trees(learned.tree_inputs(batch)).numpy().ravel()
     assert np.corrcoef(known[:3000], labels[:3000])[0, 1] > 0.3
     np.testing.assert_allclose(scores[3000:], known[3000:], rtol=1e-5, atol=1e-5)  # other documents: the mean
-    part = np.repeat(parts_of_queries(np.arange(300) if order is None else order[:300], 3), 10)
+    part = np.repeat(parts_of_queries(np.arange(300) if order is None else order[:300], 5), 10)
     for place, model in enumerate(learned.trees.models):  # and those of a part the model of the others
         alone = columns.Trees(models=[model], weight=1.0, bias=0.0)
         values = alone(learned.tree_inputs(batch)).numpy().ravel()[:3000][part == place]
@@ -103,7 +103,7 @@ def test_contributions_with_trees_sum_to_the_score(ranker):
 def test_parameters_of_lightgbm(untrained, ranker):
     given = {"num_leaves": 4, "num_iterations": 3, "early_stopping_round": 0}
     small = tfr_smooth.Ranker(**QUICK, trees=given).fit(FRAME, **ROLES).features_.trees
-    assert [model.count("num_leaves=4\n") for model in small.models] == [3, 3, 3]
+    assert [model.count("num_leaves=4\n") for model in small.models] == [3] * 5
     assert tfr_smooth.Ranker(**QUICK, trees={}).fit(FRAME, **ROLES).features_.trees == ranker.features_.trees
 
 
