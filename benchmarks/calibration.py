@@ -13,7 +13,7 @@ from __future__ import annotations
 import pathlib
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -44,17 +44,16 @@ LOSSES: dict[str, tuple[tf.keras.losses.Loss, Callable[[np.ndarray], np.ndarray]
 _PARTS = ("valid", "test")
 
 
-def train(folder: pathlib.Path, output: pathlib.Path) -> None:
+def train(fold_name: str, files: Mapping[str, Sequence[str]], output: pathlib.Path) -> None:
     """Trains all losses on a fold, and writes the labels, queries and scores of its validation and test documents."""
-    files = {part: [str(next(folder.glob(f"{name}.txt*")))] for part, name in (("train", "train"), ("valid", "vali"))}
-    fold = experiments.load_fold({**files, "test": [str(next(folder.glob("test.txt*")))]})
+    fold = experiments.load_fold(files)
     parts = {
         name: (queries.features, (queries.labels >= 1.0).astype(np.float32), queries.qid)
         for name, queries in fold._asdict().items()
     }
     for seed in range(_SEEDS.value):
         for name, (loss, _) in LOSSES.items():
-            path = output / f"{folder.name}-{name}-{seed}.npz"
+            path = output / f"{fold_name}-{name}-{seed}.npz"
             if path.exists():
                 continue
             options = {"hidden": [_HIDDEN.value], "members": 1, "epochs": _EPOCHS.value, "seed": seed}
@@ -116,8 +115,8 @@ def table(output: pathlib.Path) -> str:
 def main(_: list[str]) -> None:
     output = pathlib.Path(_OUTPUT.value)
     output.mkdir(parents=True, exist_ok=True)
-    for folder in sorted(pathlib.Path(_DATA.value).glob("Fold*")):
-        train(folder, output)
+    for name, files in experiments.find_folds(_DATA.value).folds.items():
+        train(name, files, output)
     print(table(output))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from absl import app, flags
+from data_files import find
 
 _DATA = flags.DEFINE_string("data", None, "Folder with train.txt, vali.txt and test.txt. Default: synthetic data.")
 _QUERIES = flags.DEFINE_integer("queries", 6000, "Training queries of the synthetic data.", lower_bound=2)
@@ -53,8 +54,8 @@ def letor(source: pathlib.Path, folder: pathlib.Path) -> None:
     sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
     import experiments
 
-    names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
-    files = {part: [str(next(source.glob(f"{name}*")))] for part, name in names.items()}
+    train, valid, test = find(source, "train.txt", "vali.txt", "test.txt")
+    files = {"train": [str(train)], "valid": [str(valid)], "test": [str(test)]}
     for part, queries in experiments.load_fold(files)._asdict().items():
         np.savez(folder / part, features=queries.features, labels=queries.labels, groups=queries.lengths)
 

@@ -41,7 +41,7 @@ REAL = {
 SIDES = ("ranker", *peers.SIDES)
 
 _TABLE = flags.DEFINE_string("table", None, f"{', '.join([*REAL, *made_up.TABLES])}, or a file.", required=True)
-_DATA = flags.DEFINE_string("data", None, "The folder of a public table.")
+_DATA = flags.DEFINE_string("data", None, "The folder of the files of a public table; docs/data_sets.md lists them.")
 _LABEL = flags.DEFINE_string("label", None, "The column of labels of your own table.")
 _QUERY = flags.DEFINE_string("query", None, "The column of queries of your own table.")
 _TIME = flags.DEFINE_string("time", None, "The column by which your own table is split. Default: queries at random.")
@@ -67,7 +67,10 @@ def load() -> Table:
     elif name in REAL:
         if not _DATA.value:
             raise app.UsageError(f"--table={name} needs --data.")
-        table = REAL[name](pathlib.Path(_DATA.value))
+        try:
+            table = REAL[name](pathlib.Path(_DATA.value))
+        except FileNotFoundError as error:
+            sys.exit(f"--data: {error}")
     else:
         if not (_LABEL.value and _QUERY.value):
             raise app.UsageError(f"{name} is none of {[*REAL, *made_up.TABLES]}; a file needs --label and --query.")

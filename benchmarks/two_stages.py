@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from absl import app, flags
-from movielens import path, read_items, read_ratings
+from data_files import find
+from movielens import read_items, read_ratings
 
 from tfr_smooth import evaluation, recommendation
 from tfr_smooth.ranker import Ranker
@@ -51,7 +52,7 @@ def main(argv: list[str]) -> None:
     del argv
     folder = pathlib.Path(_FOLDER.value)
     ratings, items = read_ratings(folder), read_items(folder)
-    users = pd.read_csv(path(folder, "u.user"), sep="|", names=["user", "age", "gender", "occupation", "zip"])
+    users = pd.read_csv(*find(folder, "u.user"), sep="|", names=["user", "age", "gender", "occupation", "zip"])
     users = users.drop(columns="zip")
     whole = recommendation.from_dataframe(ratings, user="user", item="item", time="time")
     before, test = recommendation.hold_out(whole, items=0.2, by="time")

