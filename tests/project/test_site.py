@@ -149,6 +149,7 @@ def test_pages_render_completely_and_fit_the_window(browser, site, texts):
 SEARCHES = {
     "SmoothI": "relaxations/smoothi.html",
     "missing values": "ranker.html#missing-values",
+    "position": "clicks.html",
     "slow": "faq.html#why-is-the-first-epoch-slow",
     "csv": "notebooks/csv_to_service.html",
 }
