@@ -27,8 +27,7 @@ import pyarrow.compute as pc
 import tensorflow as tf
 from pyarrow import parquet
 
-from tfr_smooth import Ranker, _arguments, _files, data, load, training
-from tfr_smooth._estimator import estimator_class
+from tfr_smooth import Ranker, _arguments, _estimator, _files, data, load, training
 from tfr_smooth.columns.kinds import listed
 from tfr_smooth.data.reading.files import files_of, raw_table
 from tfr_smooth.data.reading.sources import Files, ranking
@@ -145,7 +144,7 @@ def _train(arguments: Sequence[str]) -> None:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--estimator", default="ranker")
     chosen = first.parse_known_args(arguments)[0].estimator
-    cls = estimator_class(_ESTIMATORS[_arguments.choice("--estimator", chosen, _ESTIMATORS)])
+    cls = _estimator.estimator_class(_ESTIMATORS[_arguments.choice("--estimator", chosen, _ESTIMATORS)])
     parser = _Parser("train", cls, cls.fit, data.read_files)
     parser.add_argument("--estimator", help="ranker (default) or text.")
     parser.add_argument("--model", required=True, help="The file to write, which ends in .keras.")

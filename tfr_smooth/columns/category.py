@@ -7,9 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfr_smooth.columns import date, kinds
 from tfr_smooth.columns.codes import DistinctValues, SplitColumn, checked_categories, lookup_table, most_frequent
-from tfr_smooth.columns.date import with_flag
-from tfr_smooth.columns.kinds import TrainingValues
 
 _MOST_LISTED = 10  # More categories would hide the other columns of a model card.
 
@@ -47,13 +46,13 @@ class Category(SplitColumn):
         object.__setattr__(self, "categories", texts)
 
     @classmethod
-    def reason_for(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: kinds.TrainingValues) -> str:
         """Returns how few texts there are; "" for many."""
         count = len(values.counts[0])
         return f"{count} different texts" if values.is_category else ""
 
     @classmethod
-    def learn(cls, values: TrainingValues) -> Category:
+    def learn(cls, values: kinds.TrainingValues) -> Category:
         """Returns the column of training values: with the most frequent ones, if there are too many."""
         categories = most_frequent(*values.counts, values.max_categories)
         return cls(name=values.name, has_missing=values.has_missing, categories=categories)
@@ -71,7 +70,7 @@ class Category(SplitColumn):
         """Returns the features of texts."""
         texts = values.parts.values
         features = tf.one_hot(resource.lookup(texts), len(self.categories))  # all 0 for -1
-        features = with_flag(features, tf.equal(texts, "")) if self.has_missing else features
+        features = date.with_flag(features, tf.equal(texts, "")) if self.has_missing else features
         return tf.gather(features, values.places)
 
     @property

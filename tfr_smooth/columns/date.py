@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth.columns.kinds import TrainingValues
-from tfr_smooth.columns.number import Filled, mean_of
+from tfr_smooth.columns import kinds, number
 from tfr_smooth.data.column_values import TEXTS, value_type
-from tfr_smooth.data.reading.checks import Where
-from tfr_smooth.data.reading.value_types import iso_dates, known_words, parsed_dates
+from tfr_smooth.data.reading import checks, value_types
 
 _SECONDS_PER_DAY = 86400.0
 _SAMPLED = 2**12  # texts that are parsed first; not tuned
@@ -25,7 +23,7 @@ _LIKE_DATES = 0.9  # of different texts, so many; not tuned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Date(Filled):
+class Date(number.Filled):
     """A column of dates: the feature is the number of days since the mean date in training, computed in float64.
 
     Args:
@@ -55,22 +53,22 @@ class Date(Filled):
     empty_type = pa.timestamp("s")
 
     @classmethod
-    def reason_for(cls, values: TrainingValues) -> str:
+    def reason_for(cls, values: kinds.TrainingValues) -> str:
         """Returns whether these are dates, or all texts are."""
         if values.column.type not in (pa.string(), pa.large_string()):
             return cls.contains
         return "texts that are all dates" if are_dates(values.known) else ""
 
     @classmethod
-    def learn(cls, values: TrainingValues) -> Date:
+    def learn(cls, values: kinds.TrainingValues) -> Date:
         """Returns the column of training values."""
-        fill = mean_of(values) / _SECONDS_PER_DAY
+        fill = number.mean_of(values) / _SECONDS_PER_DAY
         return cls(name=values.name, fill=fill, has_missing=values.has_missing, format=values.option or "")
 
     @classmethod
-    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+    def raw(cls, where: checks.Where, values: Any, option: str | None = None) -> Any:
         """Returns dates, also those written in text: in the format that is the option, or as in ISO 8601."""
-        return parsed_dates(where, values, option or "") if value_type(values.type) in TEXTS else values
+        return value_types.parsed_dates(where, values, option or "") if value_type(values.type) in TEXTS else values
 
     @property
     def option(self) -> str:
@@ -100,7 +98,7 @@ def are_dates(texts: pa.ChunkedArray) -> bool:
     """Returns whether all texts are dates in ISO 8601."""
     try:
         for part in (texts[:_SAMPLED], texts):  # most texts are no dates
-            dates = iso_dates(known_words(part))
+            dates = value_types.iso_dates(value_types.known_words(part))
     except pa.ArrowInvalid:
         return False
     return dates.null_count < len(dates)

@@ -12,16 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
-from tfr_smooth.columns import list_context
-from tfr_smooth.columns.category import Category
+from tfr_smooth.columns import category, list_context
 from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
 from tfr_smooth.columns.statistics import WIDTH, Statistic
 from tfr_smooth.columns.trees import Trees
-from tfr_smooth.data.batches import prefetched
-from tfr_smooth.data.column_values import dense_column
+from tfr_smooth.data import batches, column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import ALL_NUMBERS, DENSE, STATISTICS
 
@@ -196,7 +194,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     @functools.cached_property
     def categories(self) -> list[list[int]]:
         """The features of the columns of categories: the place of the first one, and how many there are."""
-        return [[first, column.width] for first, column in self._placed if isinstance(column, Category)]
+        return [[first, column.width] for first, column in self._placed if isinstance(column, category.Category)]
 
     @functools.cached_property
     def _numbers_of_trees(self) -> np.ndarray:
@@ -341,10 +339,10 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     @functools.cached_property
     def _places(self) -> np.ndarray:
         """The place of each feature among those that `prepare` computes: first all numbers, and last their flags."""
-        number = {column.name: place for place, column in enumerate(self.columns)}
+        places = {column.name: place for place, column in enumerate(self.columns)}
         flags = [column for column in self._numbers if column.has_missing]
         others = [column for column in self._others for _ in range(column.width)]
-        computed = [number[column.name] for column in (*self._numbers, *flags, *others)]
+        computed = [places[column.name] for column in (*self._numbers, *flags, *others)]
         in_order = np.argsort(computed, kind="stable")
         return np.array([*in_order, *range(len(in_order), self.num_features - bool(self.trees))])
 
@@ -440,7 +438,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             matrix, all_rows = np.zeros([count, width], np.float32), lists.rows
             for places, lengths in list_context.in_parts(lists, _ROWS_AT_ONCE, whole=self.needs_lists):
                 matrix[all_rows[places]] = self.features(lists, all_rows[places], lengths)
-            prepared = lists.replace(lists.roles.stacked(), {DENSE: dense_column(matrix)})
+            prepared = lists.replace(lists.roles.stacked(), {DENSE: column_values.dense_column(matrix)})
         prepared.is_prepared = True
         return prepared
 
@@ -480,7 +478,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             features = self.prepare(inputs[DENSE], inputs, mask) if self.stacked else self(inputs, list_mask=mask)
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
-        return prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
+        return batches.prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
 
 
 def _chosen(argument: str, given: Sequence[str], names: Sequence[str], of: str) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from tfr_smooth.columns.codes import DistinctValues
 from tfr_smooth.columns.kinds import Column
-from tfr_smooth.data.column_values import number_matrix
+from tfr_smooth.data import column_values, roles
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.roles import DENSE
 
 # Of the ranks of a column within lists: the least variance, and the highest correlation with the ranks among all rows.
 # Not tuned: they leave out columns whose ranks are nearly constant, or nearly those of the values. Shares of equal
@@ -165,8 +164,8 @@ def raw_rows(lists: Lists, rows: np.ndarray, columns: Sequence[Column]) -> Raw:
       The numbers [n, columns of numbers], and the values of the other columns by name.
     """
     if lists.is_dense:
-        return lists.column(DENSE)(rows), {}
-    numbers = number_matrix(lists.source, [column.name for column in columns if column.stacked], rows)
+        return lists.column(roles.DENSE)(rows), {}
+    numbers = column_values.number_matrix(lists.source, [column.name for column in columns if column.stacked], rows)
     return numbers, {column.name: lists.column(column.name)(rows) for column in columns if not column.stacked}
 
 

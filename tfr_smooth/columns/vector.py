@@ -10,15 +10,14 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.columns.date import with_flag
-from tfr_smooth.columns.kinds import Column, TrainingValues
+from tfr_smooth.columns import date, kinds
 from tfr_smooth.data.column_values import ColumnValues
 
 _SAMPLED = 2**12  # vectors whose scale is computed; not tuned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Vector(Column):
+class Vector(kinds.Column):
     """A column of vectors: the features are their numbers divided by `scale`, 0 for missing ones.
 
     Args:
@@ -53,7 +52,7 @@ class Vector(Column):
         _arguments.real("scale", self.scale, above=0.0)
 
     @classmethod
-    def learn(cls, values: TrainingValues) -> Vector:
+    def learn(cls, values: kinds.TrainingValues) -> Vector:
         """Returns the column of training values."""
         known = np.flatnonzero(~values.is_missing)
         vectors = ColumnValues(values.column)(known[:: len(values.column) // _SAMPLED + 1])
@@ -84,7 +83,7 @@ class Vector(Column):
         """Returns the features of vectors [..., length], NaN if missing; of texts, those of the encoder."""
         absent = tf.math.is_nan(values)
         features = tf.where(absent, 0.0, values) / self.scale
-        return with_flag(features, tf.reduce_all(absent, axis=-1)) if self.has_missing else features
+        return date.with_flag(features, tf.reduce_all(absent, axis=-1)) if self.has_missing else features
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ class Encoded(Vector):
     empty_type = pa.large_string()
 
     @classmethod
-    def learn(cls, values: TrainingValues) -> Encoded:
+    def learn(cls, values: kinds.TrainingValues) -> Encoded:
         """Returns the column of training values; the option is the length."""
         return cls(name=values.name, has_missing=values.has_missing, length=int(values.option or 0))
 
