@@ -92,7 +92,7 @@ def test_the_activation_is_that_of_the_configuration_and_no_part_of_the_training
     others = [{"sentence_transformers": {"activation_fn": SIGMOID}}, {"sbert_ce_default_activation_function": SIGMOID}]
     others.append({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"})
     folders = [folder, *(changed(tmp_path / str(number), **values) for number, values in enumerate(others))]
-    found = [checkpoints.read(each).head.options["output"] for each in [*folders, FOLDER / "bert"]]
+    found = [checkpoints.read(each).options["output"] for each in [*folders, FOLDER / "bert"]]
     assert found == ["sigmoid"] * 3 + [None] * 2
     ranker, (frame, expected) = text.TextRanker.from_pretrained(folder), frame_of("bert")
     probabilities = 1.0 / (1.0 + np.exp(-np.array(expected["scores"])))

@@ -9,7 +9,7 @@ import os
 import string
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -271,31 +271,21 @@ def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
     return _hub.folder_of(checkpoint, _FILES, owner="sentence-transformers")
 
 
-class Head(NamedTuple):
-    """The layers after the encoder.
-
-    Args:
-      options: The arguments of the model.
-      weights: The weights, as for its `set_head`.
-    """
-
-    options: dict[str, Any]
-    weights: list[np.ndarray]
-
-
 class Published(NamedTuple):
     """What a checkpoint says.
 
     Args:
       architecture: That of `TextRanker`.
       sizes: The arguments of `TextRanker` for the most tokens of a text, or of a pair.
-      head: The head of a cross-encoder, or the layer after the encoder; None without one.
+      options: The arguments of the model with the head of a cross-encoder, or the layer after the encoder.
+      weights: Those of this head or layer, as for `set_head`; none without one.
       encoder: The arguments of the `Encoder`.
     """
 
     architecture: str
-    sizes: dict[str, int]
-    head: Head | None
+    sizes: Mapping[str, int] = {}
+    options: Mapping[str, Any] = {}
+    weights: Sequence[np.ndarray] = ()
     encoder: Mapping[str, Any] = {}
 
 
@@ -332,14 +322,14 @@ def _read(folder: Path, architecture: str | None) -> Published | None:
             raise ValueError(f"{folder / 'modules.json'}: modules must be Transformer alone, got {', '.join(kinds)}")
         if prompt := configurations.read(library).get("default_prompt_name"):
             raise ValueError(f"{library}: default_prompt_name must be None for pairs, got {prompt!r}")
-        return Published(found, {"length": length}, _head(folder, config, kind.removesuffix(_PAIRS)))
+        return Published(found, {"length": length}, *_head(folder, config, kind.removesuffix(_PAIRS)))
     if modules and (kinds not in _MODULES or configurations.read(library).get("model_type") == "CrossEncoder"):
         expected = "an encoder of vectors, its pooling, at most one dense layer, and the normalization"
         raise ValueError(f"{folder / 'modules.json'}: modules must be {expected}, got {', '.join(kinds)}")
     dense = [_dense(path) for name, path in modules if name == "Dense"]
     is_known = bool(modules) or (folder / "1_Pooling").exists()
     sizes = dict.fromkeys(("length", "query_length"), length)
-    return Published(found, sizes, dense[0] if dense else None) if is_known else None
+    return Published(found, sizes, *(dense[0] if dense else ())) if is_known else None
 
 
 def _late(folder: Path) -> Published:
@@ -349,21 +339,21 @@ def _late(folder: Path) -> Published:
     (kernel,) = tensors(folder, ["linear.weight"])
     width, ignored = len(kernel), string.punctuation if config.get("mask_punctuation", True) else ""
     markers = [config.get(name, token) for name, token in _MARKERS.items()]
-    head = Head({"dense": [width, "linear"], "ignored": list(ignored)}, [kernel.T, np.zeros(width, np.float32)])
+    options, weights = {"dense": [width, "linear"], "ignored": list(ignored)}, [kernel.T, np.zeros(width, np.float32)]
     sizes = {"length": config.get("doc_maxlen", 220), "query_length": config.get("query_maxlen", 32)}
-    return Published("late", sizes, head, {"markers": markers, "fill": "[MASK]"})
+    return Published("late", sizes, options, weights, {"markers": markers, "fill": "[MASK]"})
 
 
-def _dense(folder: Path) -> Head:
+def _dense(folder: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     config = configurations.read(folder / "config.json", "dense", is_needed=True)
     name = config["activation_function"].rpartition(".")[2].lower().replace("identity", "linear")
     bias = [np.zeros(config["out_features"], np.float32)]
     _arguments.choice(f"{folder / 'config.json'}: activation_function", name, HIDDEN)
     kernel, *given = tensors(folder, ["linear.weight", *(["linear.bias"] if config.get("bias", True) else [])])
-    return Head({"dense": [config["out_features"], name]}, [kernel.T, *(given or bias)])
+    return {"dense": [config["out_features"], name]}, [kernel.T, *(given or bias)]
 
 
-def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
+def _head(folder: Path, config: dict[str, Any], kind: str) -> tuple[dict[str, Any], list[np.ndarray]]:
     path = folder / "config.json"
     if kind not in _HEADS:
         known = ", ".join(f"{name}{_PAIRS}" for name in _HEADS)
@@ -377,5 +367,4 @@ def _head(folder: Path, config: dict[str, Any], kind: str) -> Head:
     of_library = config.get("sentence_transformers") or configurations.read(folder / _LIBRARY)
     named = config.get("sbert_ce_default_activation_function") or of_library.get("activation_fn") or "Identity"
     function = _arguments.choice(f"{path}: activation", named.rpartition(".")[2], tuple(_OUTPUTS))
-    options = {"hidden": activation, "output": _OUTPUTS[function]}
-    return Head(options, [kernel.T, bias, scores[0], offset[0]])
+    return {"hidden": activation, "output": _OUTPUTS[function]}, [kernel.T, bias, scores[0], offset[0]]

@@ -275,21 +275,16 @@ class TextRanker(_estimator.Estimator):
         """Returns the initial model."""
         p, (model_class, inputs_class) = self._params, _ARCHITECTURES[self._params["architecture"]]
         folder = checkpoints.folder_of(p["encoder"])  # once: a name asks the hub
-        found = checkpoints.read(folder, p["architecture"])
-        options = {} if found is None else found.encoder
-        encoder = checkpoints.load_encoder(folder, frozen_layers=p["frozen_layers"], **options)
+        found = checkpoints.read(folder, p["architecture"]) or checkpoints.Published(p["architecture"])
+        encoder = checkpoints.load_encoder(folder, frozen_layers=p["frozen_layers"], **found.encoder)
         for name in inputs_class.ARGUMENTS:
             if name != "passages" and p[name] > (encoder.max_length or math.inf):
                 raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
-        options = {"head_rate": p["head_learning_rate"] / p["learning_rate"]}
-        head = None if found is None else found.head
-        if head is not None:
-            options |= head.options
-            if model_class is architectures.CrossEncoder:
-                options["head_rate"] = 1.0  # none of it is new
-        model: Any = model_class(encoder, micro_batches=p["micro_batches"], **options)
-        if head is not None:
-            model.set_head(head.weights)
+        is_new = model_class is not architectures.CrossEncoder or not found.weights
+        rate = p["head_learning_rate"] / p["learning_rate"] if is_new else 1.0
+        model: Any = model_class(encoder, micro_batches=p["micro_batches"], head_rate=rate, **found.options)
+        if found.weights:
+            model.set_head(found.weights)
         if init_model is not None:
             model.set_weights_of(init_model._fitted())
         return model
