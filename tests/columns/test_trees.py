@@ -191,11 +191,13 @@ def test_neither_the_scale_of_weights_nor_documents_of_weight_0_change_a_tree():
     assert first == learn(NUMBERS, x, [6] * 20, labels, weights)[0].trees
 
 
-def test_a_restarted_training_keeps_the_weak_features_if_its_features_are_the_same():
+def test_a_training_on_more_queries_keeps_the_number_of_trees_and_the_weak_features_if_its_features_are_the_same():
     x = np.random.default_rng(0).normal(size=[1200, 2]).astype(np.float32)
     labels, lengths = np.digitize(x[:, 0], [-1.0, 0.0, 1.0]), [6] * 200
     others = columns.TableFeatures([columns.Number(name="a"), columns.Number(name="b")], stacked=True)
     assert learn(NUMBERS, x, lengths)[0].trees.weak == (1,)
     for layer, weak in ((others, (1,)), (NUMBERS, (0,))):
         before = learn(layer, x[:, ::-1].copy(), lengths, labels)[0]  # the labels follow from the second number
-        assert before.trees.weak == (0,) and learn(NUMBERS, x, lengths, before=before)[0].trees.weak == weak
+        again = learn(NUMBERS, x, lengths, before=before, num_iterations=9, early_stopping_round=1)[0].trees
+        assert before.trees.weak == (0,) and again.weak == weak
+        assert [model.count("\nTree=") for model in again.models] == [3] * 5

@@ -29,6 +29,7 @@ _SHUFFLED, _SHUFFLED_NUMBERS = 40, 4_000_000  # features, and numbers of the oth
 # Not tuned.
 _MOST_BYTES = 1 << 28  # of the features that LightGBM gets
 _ROWS_AT_ONCE = 1 << 12
+_TREE = "\nTree="  # begins each tree in a model
 _FOR_THREADS = 10_000_000  # numbers; with fewer, threads of LightGBM mostly wait for each other
 _PARAMETERS = {
     "objective": "lambdarank",
@@ -87,7 +88,8 @@ def learn_trees(
       given: Parameters of LightGBM, in place of the default ones.
       seed: The seed.
       order: The place of each list in the order whose runs are the parts. None is that of the lists.
-      before: The layer of an earlier training with the same weak features, if its features are the same; or None.
+      before: The layer of an earlier training, whose number of trees is taken, and whose weak features if its features
+        are the same; or None.
 
     Returns:
       The layer with the trees, and the lists with their score; both as they are if no tree splits.
@@ -121,6 +123,8 @@ def learn_trees(
     categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
     data = {"data": x, "label": grades, "group": lengths, "weight": weight, "categorical_feature": categories}
     parameters = {"label_gain": (2.0**levels - 1.0 if is_graded else levels).tolist(), "seed": seed, **given}
+    if before is not None and before.trees:
+        parameters |= {"num_iterations": before.trees.models[0].count(_TREE), "early_stopping_round": 0}
     try:
         places = queries[of_lists] if order is None else order[queries[of_lists]]
         parts = _PARTS if x.size < _FOR_THREADS else _FEW_PARTS
@@ -132,7 +136,7 @@ def learn_trees(
         elif before is not None and before.trees and before.feature_columns[:-1] == layer.feature_columns:
             weak = before.trees.weak
         else:
-            weak = weak_features(data, parameters, fitted.models[0].count("\nTree="))
+            weak = weak_features(data, parameters, fitted.models[0].count(_TREE))
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
     except Exception as error:  # LightGBM checks parameters in many ways.
