@@ -13,9 +13,9 @@ from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
 _BLOCK = 2**22
-# Keys of a part of them: larger arrays are given back to the system each time, and getting their pages again took
-# three times as long as the keys.
-_PART = 2**18
+# Keys of a part of them: arrays above 128 KiB are given back to the system each time, and getting their pages again took
+# as long as the ranking.
+_PART = 2**14
 
 
 # An object with a method `predict`, as the baselines are, or such a function.
@@ -155,12 +155,12 @@ class CatalogOrder:
         score: Any = getattr(scorer, "predict", scorer)
         for block in blocks(len(users), len(self._rank)):
             scores = self._checked(score(users[block]), users[block])
+            mask = None if hidden is None else hidden(block)
             for part in blocks(len(scores), len(self._rank), _PART):
                 keys = self._keys(scores[part])
-                place = slice(block.start + part.start, block.start + part.stop)
-                if hidden is not None:
-                    keys[hidden(place)] = 0
-                yield place, scores[part], keys
+                if mask is not None:
+                    keys[mask[part]] = 0
+                yield slice(block.start + part.start, block.start + part.stop), scores[part], keys
 
     def items(self, keys: np.ndarray) -> np.ndarray:
         """Returns the indices of the items of keys; any index for a hidden item."""
