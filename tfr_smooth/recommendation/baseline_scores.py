@@ -24,6 +24,8 @@ _LEAST = 0.05
 # EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
 # the greatest ones only. On Toys and Games, with 11,924 items, all of them are not better.
 _ITEMS, _NEIGHBORS = 10_000, 100
+# The items whose regression chooses the strength, in a thirtieth of the time.
+_FEWER_ITEMS = 3000
 # The known items whose scores a new one has. Chosen on held-out items of MovieLens-100K.
 _SIMILAR = 10
 # The scores of all users that weights are learned from, which bounds memory, and their number. Not tuned.
@@ -145,19 +147,17 @@ class Counts:
     """
 
     def __init__(self, interactions: Interactions, length: int) -> None:
-        self._interactions, self._length = interactions, length
+        self._num_items, self._length = interactions.num_items, length
         self._chain = functools.cache(lambda **options: MarkovChain(**options).fit(interactions))
-        self._neighbors = functools.cache(
-            lambda strength: EASE(strength=strength, max_items=_ITEMS).fit(interactions).neighbors(_NEIGHBORS)
-        )
+        self._neighbors = functools.cache(lambda **options: EASE(**options).fit(interactions).neighbors(_NEIGHBORS))
 
-    def layer(self, settings: Mapping[str, Any], num_new: int = 0) -> BaselineScores:
-        """Returns a layer with settings like those of `learned`."""
+    def layer(self, settings: Mapping[str, Any], num_new: int = 0, max_items: int = _ITEMS) -> BaselineScores:
+        """Returns a layer with settings like those of `learned`, and EASE of so many items."""
         chain = self._chain(order=settings["order"], decay=settings["decay"])
-        neighbors, num_items = self._neighbors(settings["strength"]), self._interactions.num_items
-        sizes = {"num_items": num_items, "num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
+        neighbors = self._neighbors(strength=settings["strength"], max_items=min(max_items, self._num_items))
+        sizes = {"num_items": self._num_items, "num_transitions": chain.transitions.nnz, "num_neighbors": neighbors.nnz}
         layer = BaselineScores(**sizes, length=self._length, num_new=num_new, **settings)
-        new = np.zeros(num_new * layer._count), np.arange(num_items)
+        new = np.zeros(num_new * layer._count), np.arange(self._num_items)
         layer.set_weights([*of_rows(chain.transitions), *of_rows(neighbors), chain.smoothed, chain.shares, *new])
         return layer
 
@@ -194,9 +194,9 @@ def learned(
     relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
     expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
 
-    def fit(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    def fit(settings: dict[str, Any], max_items: int = _ITEMS) -> tuple[float, dict[str, Any]]:
         """Returns the loss, and the settings with the weights, of which the first one is that of the network."""
-        parts = [scores, *counts.layer(settings).parts_of(train, users)]
+        parts = [scores, *counts.layer(settings, max_items=max_items).parts_of(train, users)]
         of_relevant = np.array([relevant.multiply(part).sum() for part in parts]) / len(users)
 
         def loss(scale: np.ndarray) -> tuple[float, np.ndarray]:
@@ -213,8 +213,9 @@ def learned(
         found = minimize(loss, np.ones(3), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 3)
         return found.fun, {**settings, "weights_of": found.x * expected}
 
-    best = dict(start)
-    for candidates in (_CHAINS, [{"strength": strength} for strength in _STRENGTHS]):
-        best = min((fit(best | candidate) for candidate in candidates), key=lambda found: found[0])[1]
+    best = min((fit({**start, **chain}) for chain in _CHAINS), key=lambda found: found[0])[1]
+    strengths = [fit({**best, "strength": strength}, _FEWER_ITEMS) for strength in _STRENGTHS]
+    if (strength := min(strengths, key=lambda found: found[0])[1]["strength"]) != best["strength"]:
+        best = fit({**best, "strength": strength})[1]
     first, *others = best["weights_of"]
     return best | {"weights_of": [float(each / max(first, _LEAST)) for each in others]}
