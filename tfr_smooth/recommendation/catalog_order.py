@@ -13,8 +13,8 @@ from tfr_smooth.recommendation.interactions import Interactions
 
 # Scores of a block of users, which bounds memory: about 30 bytes each. Not tuned.
 _BLOCK = 2**22
-# Keys of a part of them: arrays above 128 KiB are given back to the system each time, and getting their pages again took
-# as long as the ranking.
+# Keys of a part of them: arrays above 128 KiB are given back to the system each time, and getting their pages again
+# took as long as the ranking.
 _PART = 2**14
 
 
