@@ -120,6 +120,19 @@ def test_a_network_without_use_has_no_say():
     assert value.means["recip_rank"].mean > 0.99 * best.means["recip_rank"].mean
 
 
+def test_the_weights_with_the_best_quality_around_the_most_likely_ones_are_selected():
+    train, scores, _ = draws((1.0, 1.0, 8.0), count=50)
+    counts, users = Counts(train, 10), np.arange(50)
+    settings = {**baseline_scores.DEFAULTS, "weights_of": [0.5, 8.0]}
+    logs, regression = counts.layer(settings).parts_of(train, users)
+    expected = scores + 3.0 * 0.5 * logs + 0.5 * 8.0 * regression
+    quality = lambda found: -np.abs(found(users) - expected).max()  # noqa: E731
+    found = baseline_scores.selected(settings, lambda users: scores[users], counts, train, quality)
+    assert found == {**settings, "weights_of": [1.5, 4.0]}
+    even = baseline_scores.selected(settings, lambda users: scores[users], counts, train, lambda found: 0.0)
+    assert even == settings  # the most likely ones
+
+
 def test_without_held_out_items_the_settings_are_those_of_the_model_before():
     start = types.SimpleNamespace(baselines=types.SimpleNamespace(settings=SETTINGS)), None, None
     assert stages.settings_before(None) == baseline_scores.DEFAULTS

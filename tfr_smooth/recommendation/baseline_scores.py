@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ _LEAST = 0.05
 _ITEMS, _NEIGHBORS = 10_000, 100
 # The items whose regression chooses the strength, in a thirtieth of the time.
 _FEWER_ITEMS = 3000
+# What multiplies the most likely weights, which are those of a probability and not of the first ranks.
+_CHAIN_FACTORS, _EASE_FACTORS = (1.0, 3.0), (1.0, 0.5, 0.0)
 # The known items whose scores a new one has. Chosen on held-out items of MovieLens-100K.
 _SIMILAR = 10
 # The scores of all users that weights are learned from, which bounds memory, and their number. Not tuned.
@@ -219,3 +222,30 @@ def learned(
         best = fit({**best, "strength": strength})[1]
     first, *others = best["weights_of"]
     return best | {"weights_of": [float(each / max(first, _LEAST)) for each in others]}
+
+
+def selected(
+    settings: Mapping[str, Any],
+    network: Callable[[np.ndarray], np.ndarray],
+    counts: Counts,
+    train: Interactions,
+    quality: Callable[[Callable[[np.ndarray], np.ndarray]], float],
+) -> dict[str, Any]:
+    """Returns settings of `learned` with those weights around theirs whose scores have the best quality.
+
+    Args:
+      settings: The settings.
+      network: As for `learned`.
+      counts: Those of `train`.
+      train: The interactions that the network was trained on.
+      quality: A function from a function like `network` to the quality of its scores.
+    """
+    layer, best = counts.layer(settings), []
+    for factors in itertools.product(_CHAIN_FACTORS, _EASE_FACTORS):
+        weights = np.multiply(settings["weights_of"], factors).tolist()
+
+        def scores(users: np.ndarray, weights: list[float] = weights) -> np.ndarray:
+            return network(users) + sum(w * part for w, part in zip(weights, layer.parts_of(train, users), strict=True))
+
+        best.append((quality(scores), {**settings, "weights_of": weights}))
+    return max(best, key=lambda found: found[0])[1]

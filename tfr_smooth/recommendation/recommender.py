@@ -67,8 +67,9 @@ class Recommender(Estimator):
       history_length: Number of the latest items that a sequence contains, >= 1.
       baselines: Whether the scores of sequences have two more summands, from counts: the log-probabilities of a
         `MarkovChain` and the scores of `EASE` for the 10,000 most frequent items. Their weights, order and strength
-        have the greatest likelihood of the held-out items. They are no part of the vectors: False for an index of
-        nearest neighbors that gives the same items.
+        have the greatest likelihood of the held-out items; of the weights and multiples of them, those with the best
+        `select_by` are taken. They are no part of the vectors: False for an index of nearest neighbors that gives the
+        same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       seed: Seed of the factors, batches and held-out items, >= 0.
       verbose: Whether `fit` prints its progress.

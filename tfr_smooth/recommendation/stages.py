@@ -297,8 +297,12 @@ class SequencesTraining(RecommenderTraining):
             settings = settings_before(data.start)
             if data.validation is not None:
                 first.set_sequences(data.train)
-                held_out = self._counts(data.train), data.train, data.validation
-                settings = baseline_scores.learned(settings, first.catalog_scores, *held_out, seed=self._params["seed"])
+                seed, of_train = self._params["seed"], (first.catalog_scores, self._counts(data.train), data.train)
+                settings = baseline_scores.learned(settings, *of_train, data.validation, seed=seed)
+                if (measure := self._params["select_by"]) != "last":
+                    held_out = {"train": data.train, "validation": _sample(data.validation, seed)}
+                    quality = functools.partial(_quality, measure=measure, **held_out)
+                    settings = baseline_scores.selected(settings, *of_train, quality)
             assert isinstance(trained, CatalogSequences)
             trained = trained.renewed(self._baselines(data.learned, settings, has_vectors))
         trained.set_sequences(data.whole)
@@ -326,8 +330,10 @@ class SequencesTraining(RecommenderTraining):
         return lambda finished: sequences.dataset(epochs - finished, finished), sequences.steps
 
 
-def _quality(model: CatalogModel, measure: str, *, train: Interactions, validation: Interactions) -> float:
-    return evaluate(model.catalog_scores, validation, seen=train, measures=measure).means[measure].mean
+def _quality(scorer: Any, measure: str, *, train: Interactions, validation: Interactions) -> float:
+    """Returns a measure of a model, or of a function as for `evaluate`, of held-out items."""
+    scorer = getattr(scorer, "catalog_scores", scorer)
+    return evaluate(scorer, validation, seen=train, measures=measure).means[measure].mean
 
 
 def _sample(validation: Interactions, seed: int) -> Interactions:
