@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 
@@ -206,6 +207,24 @@ def test_an_unfinished_score_leaves_nothing_but_what_was_there(by_signal, model,
     assert status == (143 if by_signal else 2)
     assert by_signal or capsys.readouterr().err.startswith("tfr-smooth: error: disk")
     assert (tmp_path / "out.csv").read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_hints_are_flags_that_a_shell_takes(capsys, tmp_path):
+    frame = offers(0, 40).assign(trust=1)
+    price = frame.pop("price").fillna(1).astype(str).str.replace(".", ",")
+    frame["day's"] = (pd.Timestamp("2026-01-05") + pd.to_timedelta(np.arange(200) % 31, unit="D")).strftime("%d.%m.%Y")
+    frame["price"] = np.where(np.arange(200) % 9, price, "-")
+    frame.to_csv(tmp_path / "offers.csv", index=False, sep=";")
+    command = ["train", tmp_path / "offers.csv", f"--model={tmp_path / 'm.keras'}", "--delimiter=;", *COLUMNS, *SMALL]
+    with pytest.warns(UserWarning, match="may mean something else") as told:
+        run(capsys, *command)
+    text = command_line._with_flags(str(told[0].message))
+    assert "`--kinds` of a text" in text and "readers" not in text
+    flags = [each for word in re.findall(r"--\w+='.*?'(?=[ :;.])", text) for each in shlex.split(word)]
+    assert flags == ['--kinds={"day\'s": "date:%d.%m.%Y"}', "--nulls=-", "--decimal=,"]
+    assert run(capsys, *command, *flags)[0] == 0  # without a warning
+    kinds = {column.name: column.kind for column in tfr_smooth.Ranker.load(tmp_path / "m.keras").columns_}
+    assert (kinds["day's"], kinds["price"]) == ("date", "number")
 
 
 def test_each_plain_argument_is_a_flag_with_its_description(capsys):

@@ -12,6 +12,7 @@ import csv
 import dataclasses
 import functools
 import inspect
+import json
 import os
 import re
 import signal
@@ -45,6 +46,8 @@ _PLAIN = re.compile(r"(str|int|float|bool|Mapping|Sequence\[(str|int|float|tuple
 _NO_FLAGS = ("path", "by_query")
 _READING = tuple(field.name for field in dataclasses.fields(Reading))
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.M)  # in a docstring
+_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # as `repr` writes it
+_IN_PYTHON = re.compile(rf"\b(kinds|nulls|decimal)=(\{{{_TEXT}: {_TEXT}\}}|\[{_TEXT}\]|{_TEXT})")  # in hints
 _ROWS = 1 << 16  # that are written at once; not tuned
 
 
@@ -59,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     command, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if argv is None:  # Unfinished files are removed then, too.
-        warnings.formatwarning = lambda message, *_: f"tfr-smooth: warning: {message}\n"
+        warnings.formatwarning = lambda message, *_: f"tfr-smooth: warning: {_with_flags(str(message))}\n"
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if command in ("-h", "--help"):
@@ -70,11 +73,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             {"train": _train, "score": _score, "evaluate": _evaluate, "export": _export}[command](arguments)
         return 0
     except (ValueError, OSError, ImportError, pa.ArrowException, tf.errors.OpError) as error:
-        print(f"tfr-smooth: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"tfr-smooth: error: {_with_flags(' '.join(str(error).split()))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         print(error or "Interrupted.", file=sys.stderr)
         return 130
+
+
+def _with_flags(message: str) -> str:
+    """Returns a message with flags, as a shell takes them, in place of the arguments that a hint names."""
+
+    def flag(found: re.Match[str]) -> str:
+        value = ast.literal_eval(found[2])
+        text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else "".join(value)
+        return f"--{found[1]}='" + text.replace("'", "'\"'\"'") + "'"
+
+    return re.sub("`(kinds|features|types)`", r"`--\1`", _IN_PYTHON.sub(flag, message.replace(" of the readers", "")))
 
 
 class _Parser(argparse.ArgumentParser):
