@@ -257,7 +257,8 @@ def test_the_commands_of_a_shell(folder, capsys, tmp_path):
     for _ in range(2):  # The second call resumes after the last epoch.
         assert f"Wrote {path}" in run(capsys, "train", folder / "train.csv", f"--model={path}", *flags)[1]
     flags = ["--format=saved_model", "--param", "version=3"]
-    assert f"{tmp_path}/export/3" in run(capsys, "export", path, tmp_path / "export", *flags)[1]
+    printed = f"Exporting {path} to {tmp_path}/export, which may take a minute\nWrote {tmp_path}/export/3\n"
+    assert run(capsys, "export", path, tmp_path / "export", *flags)[1] == printed
     assert json.loads((tmp_path / "export" / "3" / "assets.extra" / "model_card.json").read_text())
     helpers.check_run("-m", "tfr_smooth", "score", path, folder / "new.jsonl", tmp_path / "out.parquet")
     assert len(pd.read_parquet(tmp_path / "out.parquet")) == 50
