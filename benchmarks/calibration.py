@@ -24,7 +24,7 @@ from tfr_smooth import Ranker, evaluation, losses, training
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
 import experiments  # noqa: E402
 
-_DATA = flags.DEFINE_string("data", None, "Folder of the folds.", required=True)
+_DATA = flags.DEFINE_string("data", None, "Folder with Fold1 .. FoldK; see docs/data_sets.md.", required=True)
 _OUTPUT = flags.DEFINE_string("output", "output/calibration", "Folder of the scores.")
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Trainings per fold and loss.", lower_bound=1)
 _HIDDEN = flags.DEFINE_integer("hidden", 256, "Width of the hidden layer.", lower_bound=1)

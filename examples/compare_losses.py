@@ -20,7 +20,9 @@ from command_line import errors_in_one_line
 
 import experiments
 
-_DATA = flags.DEFINE_list("data", [], "Folders that contain Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt.")
+_DATA = flags.DEFINE_list(
+    "data", [], "Folders with Fold1 .. FoldK, or LETOR's S1.txt .. S5.txt; see docs/data_sets.md."
+)
 _TRAIN = flags.DEFINE_string("train", None, "Training files of a single split: a path or a glob pattern.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files of a single split.")
 _TEST = flags.DEFINE_string("test", None, "Test files of a single split.")

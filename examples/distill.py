@@ -36,7 +36,7 @@ try:
 except ImportError:
     sys.exit("error: examples/distill.py requires the extra `tfr_smooth[experiments]`.")
 
-_DATA = flags.DEFINE_string("data", None, "Folder of the folds. Default: synthetic data.")
+_DATA = flags.DEFINE_string("data", None, "Folder with Fold1 .. FoldK, or S1.txt .. S5.txt. Default: synthetic data.")
 _DISTILL = json_flag(
     "distill",
     "Losses of the teacher's scores as JSON: hyperparameters by label, and the name of the loss if it differs, such as "

@@ -22,7 +22,9 @@ from command_line import errors_in_one_line
 import experiments
 import tfr_smooth
 
-_DATA = flags.DEFINE_string("data", None, "Folder that contains Fold1 .. FoldK, or S1.txt .. S5.txt.", required=True)
+_DATA = flags.DEFINE_string(
+    "data", None, "Folder with Fold1 .. FoldK, or S1.txt .. S5.txt; see docs/data_sets.md.", required=True
+)
 _FEATURE = flags.DEFINE_integer("feature", 41, "Number of the feature of the second objective.", lower_bound=1)
 _NAME = flags.DEFINE_string("name", "popularity", "Name of the second objective.")
 _WEIGHTS = flags.DEFINE_list("weights", ["0", "0.25", "0.5", "0.75", "1"], "Weights of the second objective.")

@@ -23,7 +23,7 @@ import startup
 
 # isort: split
 from absl import app, flags
-from command_line import json_flag, write_json
+from command_line import errors_in_one_line, json_flag, write_json
 
 import experiments
 
@@ -33,7 +33,7 @@ except ImportError:
     sys.exit("error: examples/tune.py requires the extra `tfr_smooth[tune]`.")
 
 _DATA = flags.DEFINE_string(
-    "data", None, "Folder that contains Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt."
+    "data", None, "Folder with Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt; see docs/data_sets.md."
 )
 _TRAIN = flags.DEFINE_string("train", None, "Training files of a single split: a path or a glob pattern.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files of a single split.")
@@ -69,7 +69,8 @@ def main(argv: list[str]) -> None:
     split = [_TRAIN.value, _VALID.value, _TEST.value]
     if any(split) == bool(_DATA.value) or any(split) != all(split):
         raise app.UsageError("Give either --data, or all of --train, --valid and --test.")
-    dataset = experiments.one_split(*split) if all(split) else experiments.find_folds(_DATA.value)
+    with errors_in_one_line(OSError, ValueError):
+        dataset = experiments.one_split(*split) if all(split) else experiments.find_folds(_DATA.value)
     output = pathlib.Path(_OUTPUT_DIR.value)
     output.mkdir(parents=True, exist_ok=True)
     search = open_search(output, dataset)

@@ -71,7 +71,7 @@ def find_folds(folder: str | os.PathLike[str], *, name: str | None = None) -> Da
       name: Name of the data set; None uses the name of the folder.
 
     Raises:
-      ValueError: If the folder contains neither, or a fold lacks a file.
+      ValueError: If the folder contains neither, or lacks a file, which the message names.
     """
     folder = Path(folder)
     name = folder.resolve().name if name is None else name
@@ -91,7 +91,9 @@ def find_folds(folder: str | os.PathLike[str], *, name: str | None = None) -> Da
             )
         folds[path.name] = {split: (str(file),) for split, file in files.items()}
     if not folds:
-        raise ValueError(f"`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got {folder}.")
+        missing = ", ".join(f"S{number}.txt" for number, path in enumerate(numbered, start=1) if not path)
+        got = f"{folder} without {missing}" if any(numbered) else f"{folder}"
+        raise ValueError(f"`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got {got}; see docs/data_sets.md.")
     return Dataset(name, folds)
 
 

@@ -23,6 +23,9 @@ def test_folds_are_found_in_numeric_order_and_missing_folds_or_files_raise(tmp_p
 
 def test_five_parts_are_rotated_into_folds_like_in_letor(tmp_path):
     for number in range(1, 6):
+        if number == 5:
+            with pytest.raises(ValueError, match="S1.txt .. S5.txt, got .* without S5.txt; see"):
+                experiments.find_folds(tmp_path)
         (tmp_path / f"S{number}.txt.gz").touch()
     found = experiments.find_folds(tmp_path, name="MQ")
     numbers = [[[int(path[-8]) for path in paths] for paths in parts.values()] for parts in found.folds.values()]
