@@ -50,7 +50,7 @@ class Ranker(Estimator):
       epochs: Passes over the training queries, >= 1. None uses at most 20, and fewer for more than 3,200 queries: as
         many as 2,000 steps need, but at least 5. Without validation queries and an `init_model`, the data then choose
         between this number and a fifth of it: a fifth of the queries, but at most 500, are held out, and the few epochs
-        are used if they are clearly better on these: the softmax loss by 1.5 standard errors, and the measure of
+        are used if they are clearly better on these: the softmax loss by 1.75 standard errors, and the measure of
         `select_by` by half of one. Another training for this number has all queries, unless the first had 90% of them.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".

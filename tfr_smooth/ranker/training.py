@@ -232,7 +232,7 @@ class RankerTraining:
         (all_epochs, losses), (few_epochs, fewer) = tried
         weights, metric = few_epochs.of_queries
         is_better = is_clearly_better(metric, all_epochs.of_queries[1], weights, errors=0.5)
-        is_better = is_better and is_clearly_better(-fewer, -losses, np.ones(len(lengths)), errors=1.5)
+        is_better = is_better and is_clearly_better(-fewer, -losses, np.ones(len(lengths)), errors=1.75)
         self.plan = plans[is_better]
         if self.params["verbose"]:
             means = f"{losses.mean():.4f} after {plans[0].epochs} epochs, {fewer.mean():.4f} after {plans[1].epochs}"
