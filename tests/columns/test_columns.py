@@ -259,9 +259,9 @@ def test_kinds_follow_from_values_and_names():
 
 
 def test_the_order_of_the_queries_is_that_of_a_date_that_rises_or_falls_along_them():
-    days = pd.date_range("2026-01-01", periods=40, freq="12h")
+    days, random = pd.date_range("2026-01-01", periods=40, freq="12h"), np.random.default_rng(0)
     frame = pd.DataFrame({"query": np.repeat(np.arange(40), 3), "label": 1, "price": 2.0, "day": days.repeat(3)})
-    random, upwards, downwards = np.random.default_rng(0), np.arange(40), np.arange(40)[::-1]
+    upwards, downwards = np.arange(40), np.arange(40)[::-1]
     texts = {column: frame["day"].dt.strftime(column) for column in ("%Y-%m-%d", "%d.%m.%Y")}
     some = frame["day"].where(random.random(120) < 0.8)  # some are missing
     shuffled = pd.Series(random.permutation(days).repeat(3))
@@ -278,5 +278,4 @@ def test_the_order_of_the_queries_is_that_of_a_date_that_rises_or_falls_along_th
     ):
         found = time_order(data.from_table(frame.assign(day=values), query="query", label="label"), kinds)
         assert found is None if expected is None else found[0] == "day" and found[1].tolist() == expected.tolist()
-    matrix = data.from_arrays(np.zeros([4, 2]), np.ones(4), np.arange(4))
-    assert time_order(matrix, {}) is None
+    assert time_order(data.from_arrays(np.zeros([4, 2]), np.ones(4), np.arange(4)), {}) is None

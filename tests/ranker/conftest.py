@@ -10,9 +10,11 @@ def untrained(monkeypatch):
     """`Ranker.fit` learns columns and statistics, and keeps the first weights; returns the epochs of each training."""
     seen = []
 
-    def prepared(model, dataset_fn, epochs, prepare, **others):
+    def prepared(model, dataset_fn, epochs, prepare, validation, **others):
         seen.append(epochs)
         prepare()
+        if validation is not None:
+            validation.of_last = [[1.0], [0.5]]
         return {"loss": [0.0] * epochs}
 
     monkeypatch.setattr(training, "train", prepared)

@@ -181,7 +181,7 @@ def test_columns_that_follow_from_the_label_are_all_in_one_warning(untrained):
     with pytest.warns(UserWarning, match="nearly are the label") as warned:
         ranker.fit(frame.assign(**told, **other), label="click", query="query")
     messages = [str(each.message) for each in warned if "the label" in str(each.message)]
-    assert len(untrained) == 2 and len(messages) == 1
+    assert len(untrained) == 3 and len(messages) == 1
     assert messages[0].startswith(f"The columns {[*told]} nearly are the label")
 
 

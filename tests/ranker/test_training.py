@@ -70,14 +70,14 @@ def test_a_fifth_of_the_queries_but_at_most_500_are_held_out(queries, held):
 @pytest.mark.slow
 def test_all_epochs_are_used_unless_few_are_clearly_better(capsys, monkeypatch):
     monkeypatch.setattr("tfr_smooth.ranker.plan._MOST_EPOCHS", 6)
-    frame = table()
-    chosen = tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(frame, **ROLES)
+    frame, options = table(), {**QUICK, "trees": False}
+    chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(frame, **ROLES)
     assert chosen.best_epoch_ == 6 and len(chosen.history_["val_ndcg"]) == 6
     printed = capsys.readouterr().out
     assert "Held out to choose between 6 and 2 epochs: 40 of 200 queries" in printed
     assert re.search(r"\n6 epochs are used. Softmax loss of held-out queries: 0\.\d+ after 6 epochs, ", printed)
-    assert printed.index("epochs are used") < printed.index("Trees: ")  # those of the returned ranker
-    given = tfr_smooth.Ranker(**QUICK, epochs=6).fit(frame, **ROLES)
+    assert printed.index("epochs are used") < printed.index("price ")  # those of the returned ranker
+    given = tfr_smooth.Ranker(**options, epochs=6).fit(frame, **ROLES)
     np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))  # all queries are trained on
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
     tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(table(20), **ROLES)
@@ -88,9 +88,9 @@ def test_all_epochs_are_used_unless_few_are_clearly_better(capsys, monkeypatch):
 def test_few_epochs_of_a_schedule_of_their_own_are_used_if_more_are_worse(capsys):
     frame = table()
     random = np.random.default_rng(1)
-    noise = {"label": (frame["price"] + 3 * random.gumbel(size=len(frame)) > 4).astype(int)}
-    noise |= {f"number_{place}": random.normal(size=len(frame)) for place in range(20)}
-    frame, options = frame.assign(**noise), {**QUICK, "loss": "smoothi_ndcg", "hidden": [64], "trees": False}
+    frame["label"] = (frame["price"] + 3 * random.gumbel(size=len(frame)) > 4).astype(int)
+    frame = frame.assign(**{f"number_{place}": random.normal(size=len(frame)) for place in range(20)})
+    options = {**QUICK, "loss": "smoothi_ndcg", "hidden": [64], "trees": False}
     chosen = tfr_smooth.Ranker(**options | {"verbose": True}).fit(frame, **ROLES)
     assert chosen.best_epoch_ == len(chosen.history_["val_ndcg"]) == 4
     printed = capsys.readouterr().out

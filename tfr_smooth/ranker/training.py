@@ -216,18 +216,13 @@ class RankerTraining:
         scores times the factor with the lowest one, is clearly less, and the metric higher by half a standard error.
         """
         assert self.valid is not None
-        labels, lengths, plans, tried = (
-            mean_labels(self.valid),
-            self.valid.lengths,
-            (self.plan, self.plan.shorter()),
-            [],
-        )
+        labels, lengths = mean_labels(self.valid), self.valid.lengths
+        plans, tried = (self.plan, self.plan.shorter()), []
         for self.plan in plans:
             trained = self._train_on(lists, folder and folder / f"held_out_{self.plan.epochs}")
-            batches = [
-                (trained.scorer(inputs, training=False), inputs["mask"]) for inputs, *_ in self._batches_of_valid()
-            ]
-            scores = np.concatenate([tf.boolean_mask(*batch).numpy() for batch in batches]).astype(float)
+            inputs = [batch[0] for batch in self._batches_of_valid()]
+            by_batch = [tf.boolean_mask(trained.scorer(each, training=False), each["mask"]) for each in inputs]
+            scores = tf.concat(by_batch, axis=0).numpy().astype(float)
             tried.append((trained, softmax_losses(slope(scores, labels, lengths) * scores, labels, lengths)))
         (all_epochs, losses), (few_epochs, fewer) = tried
         weights, metric = few_epochs.of_queries
