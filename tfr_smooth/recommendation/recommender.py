@@ -53,8 +53,7 @@ class Recommender(Estimator):
         then for the first stage only. None: all items, or 100 for sequences.
       select_by: The validation measure that selects the epoch of each stage, one of trec_eval's as for
         `evaluation.trec_eval`, of at most 5,000 users; or "last" for the last epoch.
-      patience: Epochs without improvement, >= 1, after which a stage stops, the second one after four at most. None
-        never stops early.
+      patience: Epochs without improvement, >= 1, after which a stage stops. None never stops early.
       validation_fraction: Fraction of each user's items that `fit` holds out without `validation`, in [0, 1). 0 trains
         on all items and uses the last epoch of each stage.
       refit: Whether to train again with all items.

@@ -43,9 +43,6 @@ _SPARSE_USERS = 100_000
 _OF_MODEL = ("similarity", "temperature", "item_bias", "seed")
 # The most epochs of the stages that continue from a model without held-out items. Not tuned.
 _UPDATE_EPOCHS = {"softmax_": 5, "": 1}
-# The patience of the second stage, at most, whose epochs cost five times those of the first one and improve from its
-# best one, or not at all: on MovieLens-100K, the longest wait before an improvement was two epochs.
-_PATIENCE = 4
 # Users who select the epochs, at most: with more, the validation takes more than a fifth of the time of training.
 _VALIDATED = 5000
 # A model to continue from, and the places of its users and of its items; None for new factors.
@@ -158,8 +155,7 @@ class RecommenderTraining:
                 folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
                 quality = functools.partial(_quality, train=train, validation=_sample(validation, p["seed"]))
-                options = p if prefix or p["patience"] is None else {**p, "patience": min(p["patience"], _PATIENCE)}
-                watched = selecting(options, "ndcg_cut_20", quality, folder)
+                watched = selecting(p, "ndcg_cut_20", quality, folder)
             batches, steps = self._batches(model, learned, prefix, loss, number)
             logs = training.train(
                 model,
