@@ -71,9 +71,8 @@ def test_later_trainings_with_the_same_step_trace_none_and_are_as_in_a_new_proce
     monkeypatch.undo()
     monkeypatch.setattr("tfr_smooth.ranker.plan._KEPT", kept)
     # Other steps, and losses that draw numbers or have variables.
-    sigma = tf.Variable(0.5, trainable=False)
-    for options in ({"sigma": 0.7}, {"sigma": sigma}):
-        given = {"loss": "soft_ndcg", "dropout": 0.3, **options}
+    for sigma in (0.7, tf.Variable(0.5, trainable=False)):
+        given = {"loss": "soft_ndcg", "dropout": 0.3, "sigma": sigma}
         np.testing.assert_array_equal(scores(**given), scores(**given))
     scores(loss="pl_rank_ndcg")
     assert len(kept) == 2

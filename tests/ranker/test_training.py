@@ -81,6 +81,7 @@ def test_all_epochs_are_used_unless_few_are_clearly_better(capsys, monkeypatch):
     np.testing.assert_array_equal(chosen.predict(frame), given.predict(frame))  # all queries are trained on
     assert given.best_epoch_ is None and set(given.history_) == {"loss"}
     tfr_smooth.Ranker(**{**QUICK, "verbose": True}).fit(table(20), **ROLES)
+    tfr_smooth.Ranker(**options).fit(frame.assign(p=0.5), **ROLES, propensity="p")  # each click is a list of its own
     assert "Too few queries to choose the number of epochs: 6 are trained" in capsys.readouterr().out
 
 

@@ -51,8 +51,7 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
             "a purchase after a click, scores are honest: select the others by `features`."
         )
     shown = [column.name for column in layer.columns if _OF_PLACE.search(column.name) and column.kind == "number"]
-    labels = [lists.values(name) for name in lists.roles.labels]
-    if shown and all(np.isin(values, (0, 1)).all() for values in labels):
+    if shown and all(np.isin(lists.values(name), (0, 1)).all() for name in lists.roles.labels):
         warn(
             f"The columns {listed(shown)} may tell where a document was shown. If labels are clicks, they follow from "
             "that, and new rankings do not know it: leave the columns out by `features`, and see the page on clicks."

@@ -19,7 +19,6 @@ from tfr_smooth.columns.hints import warn_of_columns
 from tfr_smooth.columns.kinds import types_of_kinds
 from tfr_smooth.columns.learning import learn_features, time_order
 from tfr_smooth.columns.matches import text_pairs
-from tfr_smooth.columns.statistics import mean_labels
 from tfr_smooth.columns.tree_learning import learn_trees, slope
 from tfr_smooth.data.lists import Lists, have_different_labels
 from tfr_smooth.data.reading.sources import of_files, read_training
@@ -215,13 +214,15 @@ class RankerTraining:
         A ranking metric of few queries is too noisy to choose by alone. Few epochs are used if the softmax loss, of
         scores times the factor with the lowest one, is clearly less, and the metric higher by half a standard error.
         """
-        assert self.valid is not None
-        labels, lengths = mean_labels(self.valid), self.valid.lengths
+        batches = [(inputs, labels) for inputs, labels, *_ in self._batches_of_valid()]
+        labels = np.concatenate([tf.boolean_mask(given, inputs["mask"]).numpy() for inputs, given in batches])
+        labels = labels if labels.ndim == 1 else np.average(labels, axis=1, weights=self.plan.label_weights)
+        # A click with a propensity is a list of its own.
+        lengths = np.concatenate([inputs["mask"].numpy().sum(axis=1) for inputs, _ in batches])
         plans, tried = (self.plan, self.plan.shorter()), []
         for self.plan in plans:
             trained = self._train_on(lists, folder and folder / f"held_out_{self.plan.epochs}")
-            inputs = [batch[0] for batch in self._batches_of_valid()]
-            by_batch = [tf.boolean_mask(trained.scorer(each, training=False), each["mask"]) for each in inputs]
+            by_batch = [tf.boolean_mask(trained.scorer(each, training=False), each["mask"]) for each, _ in batches]
             scores = tf.concat(by_batch, axis=0).numpy().astype(float)
             tried.append((trained, softmax_losses(slope(scores, labels, lengths) * scores, labels, lengths)))
         (all_epochs, losses), (few_epochs, fewer) = tried
