@@ -63,15 +63,16 @@ class Trees(_serialization.Configurable):
         """Checks the models."""
         for name in ("models", "weak"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not self.models or not all(_trees_of(model) for model in self.models):
-            raise ValueError("`models` must be at least one text of a LightGBM model with trees, got others.")
-        if any("\naverage_output\n" in of or "\nnum_tree_per_iteration=1\n" not in of for of in self.models):
-            raise ValueError("`models` must be sums of trees for one class, got a random forest or several classes.")
         self._tables  # noqa: B018
 
     @functools.cached_property
     def _tables(self) -> _Tables:
-        return _Tables.of([tree for model in self.models for tree in _trees_of(model)], len(self.models))
+        trees = [_trees_of(model) for model in self.models]
+        if not trees or not all(trees):
+            raise ValueError("`models` must be at least one text of a LightGBM model with trees, got others.")
+        if any("\naverage_output\n" in of or "\nnum_tree_per_iteration=1\n" not in of for of in self.models):
+            raise ValueError("`models` must be sums of trees for one class, got a random forest or several classes.")
+        return _Tables.of([tree for of_model in trees for tree in of_model], len(trees))
 
     @functools.cached_property
     def _sum(self) -> Any:
