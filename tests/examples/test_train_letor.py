@@ -92,7 +92,7 @@ def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupte
     assert process.returncode == 130 and "Traceback" not in errors
     assert errors.endswith("Interrupted. The same command resumes after the last finished epoch.\n")
     printed = scripts.check_run(*command(files, tmp_path, f"--epochs={EPOCHS}"))
-    assert " finished epochs in " in printed and "Epoch 1/" not in printed
+    assert " finished epochs in " in printed and "Epoch 1 of" not in printed
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, finished[0]))
     assert metrics == {part: pytest.approx(values, abs=1e-6) for part, values in expected.items()}
     changed = scripts.run(*command(files, tmp_path, f"--epochs={EPOCHS}", '--loss_args={"alpha": 2}'))

@@ -139,7 +139,10 @@ def test_a_run_that_stopped_early_says_so_and_is_not_continued(tmp_path, capsys)
 
     (first, printed), (again, printed_again) = run(), run(Unexpected())
     assert len(first["loss"]) == 2 and again == first
-    assert re.search(r"Epoch 2/5\n3/3 - .* - loss: .*\nEpoch 1 of 2 is used, stopped early; .* took \d+ s\n$", printed)
+    assert re.search(
+        r"Epoch 2 of 5: loss .*, val_ndcg 0.5000.*\nEpoch 1 of 2 is used, stopped early; .* took \d+ s\n$",
+        printed,
+    )
     last = f"Epoch 1 of 2 is used, stopped early; the training took 0 s after 2 finished epochs in {tmp_path}\n"
     assert re.sub(r"took \d+ s", "took 0 s", printed_again) == last
 

@@ -106,4 +106,4 @@ def test_a_line_tells_where_the_values_of_the_loss_change(softmax_epochs, verbos
     ranker.fit(features, labels, qid=queries)
     line = "From this epoch on, the loss is smoothi_ndcg_loss; before, it was softmax\n"
     printed = capsys.readouterr().out
-    assert printed.count(line) == printed.count(line + "Epoch 2/3") == lines
+    assert printed.count(line) == printed.count(line + "Epoch 2 of 3") == lines

@@ -290,6 +290,7 @@ class RankerTraining:
             callbacks=[schedule, *self.options["callbacks"]],
             feature_names=layer.feature_columns,
             verbose=p["verbose"],
+            title=f"Training on {len(lists):,} queries, epochs: {plan.epochs}",
         )
         scorer = plan.make_scorer(layer, initial)
         scorer.set_weights(model.get_weights())

@@ -144,9 +144,10 @@ class RecommenderTraining:
         settings = settings_of(p, data=data.digest)
         history: dict[str, list[float]] = {}
         planned, best_epochs, best_epoch = iter(epochs or ()), [], None
-        for prefix, loss in (("softmax_", losses.SoftmaxLoss()), ("", self.loss)):
-            if loss is None or not p[f"{prefix}epochs"]:
-                continue
+        stages = [("softmax_", losses.SoftmaxLoss()), ("", self.loss)]
+        stages = [(prefix, loss) for prefix, loss in stages if loss is not None and p[f"{prefix}epochs"]]
+        of = "all interactions" if validation is None else "without held-out interactions"
+        for place, (prefix, loss) in enumerate(stages, 1):
             number = next(planned, p[f"{prefix}epochs"])
             if start is not None and validation is None and not epochs:
                 number = min(number, _UPDATE_EPOCHS[prefix])
@@ -167,6 +168,7 @@ class RecommenderTraining:
                 settings={**settings, "stage_epochs": number},
                 callbacks=callbacks,
                 verbose=p["verbose"],
+                title=f"Stage {place} of {len(stages)}, {of}: {loss.name}, epochs: {number}",
             )
             if watched is not None and watched.best_epoch is not None:
                 best_epochs.append(watched.best_epoch)

@@ -82,6 +82,30 @@ class StopOnNaN(tf.keras.callbacks.Callback):
         return [str(place + 1) if self.names is None else repr(self.names[place]) for place in places.tolist()]
 
 
+class _Progress(tf.keras.callbacks.ProgbarLogger):
+    """Prints the values after each epoch and how long the others will take, in place of Keras's lines."""
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        self._printed = time.monotonic()
+        self._times = [self._printed]  # the start and the ends of epochs
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        if sys.stdout.isatty() and time.monotonic() > self._printed + 1.0:
+            self._printed, of = time.monotonic(), f" of {self.params['steps']}" if self.params["steps"] else ""
+            print(f"\rEpoch {self._epoch + 1} of {self.epochs}: batch {batch + 1}{of}", end="\r", flush=True)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._times.append(time.monotonic())
+        times = self._times[len(self._times) > 2 :]  # The first epoch also compiles.
+        left = (times[-1] - times[0]) / (len(times) - 1) * (self.epochs - epoch - 1)
+        values = ", ".join(f"{name} {float(value):.4f}" for name, value in (logs or {}).items())
+        rest = f"; about {left:.0f} s left" if left < 100.0 else f"; about {left / 60.0:.0f} min left"
+        print(f"Epoch {epoch + 1} of {self.epochs}: {values}{rest if left >= 1.0 else ''}", flush=True)
+
+
 @contextlib.contextmanager
 def _without_hints_at_retracing() -> Iterator[None]:
     """Hides TensorFlow's warnings that several models each have a step of their own."""
@@ -110,6 +134,7 @@ def train(
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     feature_names: Sequence[str] | None = None,
     verbose: bool = False,
+    title: str = "",
 ) -> dict[str, list[float]]:
     """Trains a compiled and built model with `fit`.
 
@@ -126,8 +151,9 @@ def train(
       prepare: Called before the first epoch unless the training run is resumed, such as to adapt the model.
       callbacks: Further callbacks, which receive the results of the validation.
       feature_names: The names of the features, for errors. None calls them by their number, from 1.
-      verbose: Whether to print Keras's progress: bars on a terminal, otherwise a line per epoch. The last line says
-        which epoch is used, and how long the training took.
+      verbose: Whether to print a line per epoch, with the time that the others will take. The last line says which
+        epoch is used, and how long the training took.
+      title: A line to print first, such as which of several trainings this is.
 
     Returns:
       The training loss and the validation metrics of all epochs, by name.
@@ -150,6 +176,8 @@ def train(
     """
     resumable, history, finished, start = None, {}, 0, time.monotonic()
     used = [*([] if validation is None else [validation]), *callbacks]
+    if verbose and title:
+        print(title, flush=True)
     with contextlib.ExitStack() as stack:
         if checkpoint_dir is not None:
             is_chief = strategies.is_chief(model.distribute_strategy)
@@ -177,8 +205,8 @@ def train(
                 epochs=epochs,
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
-                verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
-                callbacks=[StopOnNaN(one_epoch, names=feature_names), *used],
+                verbose=2 if verbose else 0,
+                callbacks=[StopOnNaN(one_epoch, names=feature_names), *used, *([_Progress()] if verbose else [])],
             ).history
     if resumable is not None:
         history = resumable.history
