@@ -253,11 +253,12 @@ def test_a_text_becomes_a_value_of_the_argument():
 
 @pytest.mark.slow
 def test_the_commands_of_a_shell(folder, capsys, tmp_path):
-    path, flags = tmp_path / "ranker.keras", [f"--checkpoint_dir={tmp_path / 'checkpoints'}", *COLUMNS, *SMALL]
+    path, flags = tmp_path / "ranker.keras", [*COLUMNS, *SMALL, "--verbose=true"]
+    flags.append(f"--checkpoint_dir={tmp_path / 'checkpoints'}")
     for _ in range(2):  # The second call resumes after the last epoch.
         assert f"Wrote {path}" in run(capsys, "train", folder / "train.csv", f"--model={path}", *flags)[1]
     flags = ["--format=saved_model", "--param", "version=3"]
-    printed = f"Exporting {path} to {tmp_path}/export, which may take a minute\nWrote {tmp_path}/export/3\n"
+    printed = f"Exporting to {tmp_path}/export, which may take a minute\nWrote {tmp_path}/export/3\n"
     assert run(capsys, "export", path, tmp_path / "export", *flags)[1] == printed
     assert json.loads((tmp_path / "export" / "3" / "assets.extra" / "model_card.json").read_text())
     helpers.check_run("-m", "tfr_smooth", "score", path, folder / "new.jsonl", tmp_path / "out.parquet")

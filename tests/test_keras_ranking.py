@@ -24,7 +24,7 @@ def test_namespaces_contain_the_classes_of_the_library():
     for name in ("ConcatFeatures", "DocumentInteractionAttention", "FlattenList", "GAMLayer", "RestoreList"):
         assert getattr(tfr.keras.layers, name) is getattr(models, name)
     assert tfr.keras.layers.create_tower is models.create_tower
-    with pytest.raises(AttributeError, match="has no attribute 'Bilinear'"):
+    with pytest.raises(AttributeError, match="has no 'Bilinear'"):
         _ = tfr.keras.layers.Bilinear
 
 
@@ -113,6 +113,12 @@ def test_what_works_only_in_tf_ranking_fails_with_one_line():
         (lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1), TypeError, "unexpected keyword argument 'temperatu"),
         (lambda: get("approx_ndcg_loss", temperature=0.0), ValueError, "`temperature` must be a fini"),
         (lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse), ValueError, "(or pass `gain`), got"),
+        (
+            lambda: tfr.keras.pipeline,
+            AttributeError,
+            "has no 'pipeline': `tfr_smooth.tf_ranking.tfr` is all of TF-Rank",
+        ),
+        (lambda: tfr.data, AttributeError, "has no 'data': "),
     ]:
         with pytest.raises(error) as raised:
             call()

@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import tensorflow as tf
@@ -238,6 +238,20 @@ class Estimator(_scikit_learn.ScikitLearn):
             message = "`patience` has no effect without `validation` or `validation_fraction`: all epochs are trained."
             warnings.warn(message, stacklevel=4)
 
+    if not TYPE_CHECKING:  # which knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Returns an argument of the constructor, as scikit-learn's estimators do."""
+            if name.startswith("_") or name not in (params := self.get_params()):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return params[name]
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self.__dict__.get("_params", ()):
+                self.set_params(**{name: value})
+            else:
+                super().__setattr__(name, value)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.
 
@@ -281,6 +295,13 @@ class Estimator(_scikit_learn.ScikitLearn):
             raise _scikit_learn.not_fitted()
         check_process()
         return self.model_
+
+    def _exported(self, path: Any) -> tf.keras.Model:
+        """Returns the model, and says that its export may take a while."""
+        model = self._fitted()
+        if self.get_params()["verbose"]:
+            print(f"Exporting to {os.fspath(path)}, which may take a minute", flush=True)
+        return model
 
     def _card(self, card: Mapping[str, Any] | None, **details: Any) -> dict[str, Any]:
         """Returns the entries of the model card that the estimator knows, the details and the given entries."""

@@ -217,5 +217,7 @@ def _integers(name: str, values: Any, rows: int, *, least: int) -> np.ndarray:
     """Returns values as int64 [rows], all >= `least`."""
     array = np.asarray(values)
     if array.shape != (rows,) or array.dtype.kind not in "iu" or array.min() < least:
-        raise ValueError(f"`{name}` must be integers >= {least}, one for each of {rows} rows, got {values!r}.")
+        got = f"{array.dtype} {array.shape}" + (f" from {array.min()} on" if array.dtype.kind in "iuf" else "")
+        hint = "; `pandas.factorize` numbers ids" if name == "documents" else ""
+        raise ValueError(f"`{name}` must be integers >= {least}, one for each of {rows} rows, got {got}{hint}.")
     return array.astype(np.int64)

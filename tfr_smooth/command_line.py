@@ -254,9 +254,8 @@ def _evaluate(arguments: Sequence[str]) -> None:
 def _export(arguments: Sequence[str]) -> None:
     estimator = _loaded(arguments)
     given = _Parser("export", estimator.export).parsed(arguments)
-    model, folder = given.pop("model"), given.pop("folder")
-    print(f"Exporting {model} to {folder}, which may take a minute", flush=True)
-    print(f"Wrote {estimator.export(folder, **given)}")
+    del given["model"]
+    print(f"Wrote {estimator.export(given.pop('folder'), **given)}")
 
 
 def _loaded(arguments: Sequence[str]) -> Any:

@@ -201,12 +201,26 @@ def _public(module: ModuleType) -> dict[str, Any]:
 _FUNCTIONS_OF_UTILS = (identity, inverse, pow_minus_1, log2_inverse, is_greater_equal_1, symmetric_log1p)
 _LAYERS = ("ConcatFeatures", "DocumentInteractionAttention", "FlattenList", "GAMLayer", "RestoreList", "create_tower")
 
-keras = SimpleNamespace(
-    layers=SimpleNamespace(**{name: getattr(models, name) for name in _LAYERS}),
-    losses=SimpleNamespace(**{**_public(losses), "get": get_loss}),
-    metrics=SimpleNamespace(**{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics}),
-    utils=SimpleNamespace(**{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
+
+class _Namespace(SimpleNamespace):
+    def __getattr__(self, name: str) -> Any:
+        return _refused(name)
+
+
+def _refused(name: str) -> Any:
+    if name.startswith("__"):  # which Python looks for
+        raise AttributeError(name)
+    others = "`tfr_smooth.tf_ranking.tfr` is all of TF-Ranking, with Keras 2, and `tfr_smooth.Ranker` trains without"
+    raise AttributeError(f"tfr_smooth.keras_ranking has no {name!r}: {others} its pipelines and data formats.")
+
+
+__getattr__ = _refused
+keras = _Namespace(
+    layers=_Namespace(**{name: getattr(models, name) for name in _LAYERS}),
+    losses=_Namespace(**{**_public(losses), "get": get_loss}),
+    metrics=_Namespace(**{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics}),
+    utils=_Namespace(**{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
 )
-utils = SimpleNamespace(sort_by_scores=sort_by_scores)
+utils = _Namespace(sort_by_scores=sort_by_scores)
 
 __all__ = ["keras", "utils"]

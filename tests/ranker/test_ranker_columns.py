@@ -206,7 +206,11 @@ def test_columns_that_do_not_fit_are_refused_by_name():
         ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping or None, got ['x']."),
         (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
         ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64, which "),
-        ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
+        (
+            [1, 2],
+            {"kinds": {"y": "id"}},
+            "`kinds` must be of features, ['query', 'label', 'x'], got 'y', which is none.",
+        ),
         ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
     ]:
         frame = pd.DataFrame({"query": [1, 1], "label": [0, 1], "x": values})

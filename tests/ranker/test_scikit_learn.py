@@ -98,8 +98,18 @@ def test_the_columns_of_fit_are_attributes(untrained, ranker):
     of_lists = tfr_smooth.Ranker(**QUICK).fit(data.from_table(FRAME, label="label", query="search"))
     assert of_lists.feature_names_in_.tolist() == ["price", "brand"]
     assert not hasattr(tfr_smooth.Ranker(), "n_features_in_")
+    with pytest.raises(ValueError, match=r"got neither. In scikit-learn, use `set_score_request\(qid=True\)`"):
+        of_matrix.score(FEATURES[["price"]].to_numpy(), Y)
     with pytest.raises(sklearn.exceptions.NotFittedError):
         tfr_smooth.Ranker().predict(X)
+
+
+def test_the_arguments_of_the_constructor_are_attributes():
+    ranker = tfr_smooth.Ranker(epochs=3)
+    ranker.epochs += 1
+    assert ranker.epochs == pickle.loads(pickle.dumps(ranker)).get_params()["epochs"] == 4
+    with pytest.raises(ValueError, match="`epochs` must be"):
+        ranker.epochs = -1
 
 
 def test_the_arguments_of_methods_can_be_requested():

@@ -92,7 +92,11 @@ def test_bad_test_items_measures_and_scorers_of_other_ids_are_refused():
     for test, seen, message in (
         ([[0, 0]], None, "`test` must have a user with items, got none."),
         ([[1, 1], [0, 1]], [[1, 0], [0, 1]], "`test` must have no pairs of `seen`, got 2 pairs, such as user 0 and"),
-        ([[1, 0]], [[0, 1, 0]], "`seen` must have the same `item_ids` as `test`: read both with one call."),
+        (
+            [[1, 0]],
+            [[0, 1, 0]],
+            "`seen` must have the same `item_ids` as `test`: read both with one call, or take `renum",
+        ),
     ):
         seen = None if seen is None else recommendation.Interactions(seen)
         assert_error(

@@ -85,6 +85,15 @@ def test_serialized_lists_are_padded_to_the_longest_and_features_may_have_names(
     np.testing.assert_allclose(found, model(np.float32([[[1.0, 2.0], [3.0, 4.0]]])), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.keras_2
+def test_a_sequential_model_of_the_features_is_exported(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(1), tf.keras.layers.Reshape([-1])])
+    features, mask = tf.random.stateless_normal([1, 3, 2], [1, 2]), tf.constant([[True, False, True]])
+    found = ask(serving.export_ranker(model, tmp_path, feature_names=["a", "b"]), features, mask)
+    expected = np.where(mask, model(features), PADDING)
+    np.testing.assert_allclose(found["scores"], expected, rtol=1e-5, atol=1e-6)
+
+
 def test_an_invalid_document_does_not_change_the_scores_of_other_documents(tmp_path):
     """Also if the normalization depends on the whole list."""
     model = models.FeedForwardScorer(hidden=[4], normalization="min_max")

@@ -152,7 +152,9 @@ def learn_columns(
     """
     most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
     matched: dict[str, str] = {}
-    given = {_arguments.choice("kinds", str(name), table.column_names): kind for name, kind in (kinds or {}).items()}
+    given = {str(name): kind for name, kind in (kinds or {}).items()}
+    for name in given.keys() - table.column_names:
+        raise ValueError(f"`kinds` must be of features, {listed(table.column_names)}, got {name!r}, which is none.")
     for name, kind in given.items():
         if isinstance(kind, tf.keras.layers.Layer):
             encoders[name], given[name] = kind, f"encoded:{kind.width}"

@@ -393,6 +393,10 @@ class Ranker(Estimator):
           qid: The query of each row.
           group: The number of rows of each query.
         """
+        self._fitted()
+        if self._schema.query is None and qid is None and group is None and not isinstance(X, data.Lists):
+            way = "`set_score_request(qid=True)` and metadata routing, or train with `query=`, a column of X"
+            raise ValueError(f"`qid` or `group` must define the queries, got neither. In scikit-learn, use {way}.")
         means = [each.mean for each in self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"]).values()]
         return float(np.average(means, weights=self._plan.label_weights))
 
@@ -451,7 +455,7 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument is invalid, or ONNX cannot have a column. The message names it.
         """
-        model = self._fitted()
+        model = self._exported(path)
         if _arguments.choice("format", format, ("saved_model", "onnx")) == "onnx":
             return serving.export_onnx(model, path, **options)
         card = self._card(options.pop("card", None), loss=self._plan.loss)

@@ -355,7 +355,8 @@ class Interactions:
         """Checks that other interactions number the same users and items."""
         for ids in ("user_ids", "item_ids"):
             if not np.array_equal(getattr(self, ids), getattr(other, ids)):
-                raise ValueError(f"`{name}` must have the same `{ids}` as `{other_name}`: read both with one call.")
+                way = f"read both with one call, or take `renumbered`, with the ids of `{other_name}`"
+                raise ValueError(f"`{name}` must have the same `{ids}` as `{other_name}`: {way}.")
 
 
 def _at(rows: Any, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

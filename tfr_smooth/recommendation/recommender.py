@@ -449,9 +449,8 @@ class Recommender(Estimator):
         Raises:
           ValueError: If the recommender is not fitted, an argument is out of range, or the version exists.
         """
-        self._fitted()
-        catalog = self.interactions_.num_items
+        model, catalog = self._exported(path), self.interactions_.num_items
         options: dict[str, Any] = {"topn": min(_arguments.topn(topn) or catalog, catalog), "version": version}
         options["exclude_seen"] = _arguments.boolean("exclude_seen", exclude_seen)
         card = self._card(card, loss=self._training().loss)
-        return servable.export(path, self.model_, self.interactions_, card=card, **options)
+        return servable.export(path, model, self.interactions_, card=card, **options)

@@ -57,10 +57,11 @@ def export_ranker(
     do not depend on it. `valid` is True for scores of the model. With `missing_values`, NaN reaches the model instead.
 
     Two kinds of models are supported. Set `num_features` or `feature_names` for a model of a dict with `features` and
-    `mask`, such as `models.FeedForwardScorer`. Set `example_feature_spec` and `mask_feature_name` for a model of a dict
-    with named features and a mask, such as those of TF-Ranking's `ModelBuilder`; the tensor signatures then have one
-    input per feature, and `rank` also has the mask, under these names. If a model returns a dict of scores, one per
-    task, its keys replace the output names `scores` and `outputs`, and `rank` has no `order`.
+    `mask`, such as `models.FeedForwardScorer`, or for a `Sequential` model of the features. Set `example_feature_spec`
+    and `mask_feature_name` for a model of a dict with named features and a mask, such as those of TF-Ranking's
+    `ModelBuilder`; the tensor signatures then have one input per feature, and `rank` also has the mask, under these
+    names. If a model returns a dict of scores, one per task, its keys replace the output names `scores` and `outputs`,
+    and `rank` has no `order`.
 
     The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card, model_card.json. The
     export is atomic: it is written under a temporary name, loaded to answer its own warm-up requests, and then renamed.
@@ -127,6 +128,13 @@ def export_ranker(
             "tensorflow-serving-api, pip install 'tfr_smooth[serving]'. `warmup=False` omits them."
         )
         warmup = False
+    if inputs.takes_tensors and isinstance(model, tf.keras.Sequential):  # of the features alone
+        width = inputs.zeros(1)["features"].shape[-1]
+        given = {
+            "features": tf.keras.Input([None, width], name="features"),
+            "mask": tf.keras.Input([None], dtype="bool", name="mask"),
+        }
+        model = tf.keras.Model(given, model(given["features"]))
     if inputs.takes_tensors:
         call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
     servable, signatures = make_servable(model, inputs, serving_default=serving_default)

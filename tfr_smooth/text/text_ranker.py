@@ -307,6 +307,7 @@ class TextRanker(_estimator.Estimator):
             steps_per_epoch=math.ceil(len(drawn) / p["batch_size"]),
             validation=selection,
             verbose=p["verbose"],
+            title=f"Training on {len(train):,} queries, epochs: {p['epochs']}",
             **options,
         )
         self.best_epoch_ = None if selection is None else selection.best_epoch
@@ -452,7 +453,7 @@ class TextRanker(_estimator.Estimator):
         Raises:
           ValueError: If the version or the folder exists, or `passages` is not 1.
         """
-        model = self._fitted()
+        model = self._exported(path)
         _arguments.choice("format", format, ("saved_model", "onnx"))
         if "passages" in _ARCHITECTURES[self._params["architecture"]][1].ARGUMENTS and self._params["passages"] != 1:
             raise ValueError(f"`passages` must be 1 for an export, got {self._params['passages']}.")
