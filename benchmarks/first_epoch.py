@@ -2,8 +2,7 @@
 
 python benchmarks/first_epoch.py --runs=5 --warm_runs=0 --output=first_epoch.json
 
-Each epoch runs in a new process, and the losses take turns. The processes compile all programs, or load them with
---cached, if there is a warm run. Processor time hardly depends on other load on the machine.
+Each epoch runs in a new process, and the losses take turns. Processor time hardly depends on other load on the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from absl import app, flags
 _LOSSES = flags.DEFINE_list(
     "losses", ["mse", "list_net", "approx_ndcg", "smoothi_ndcg"], "Losses by name; mse is that of Keras."
 )
-_CACHED = flags.DEFINE_bool("cached", False, "Keep the compiled programs of warm runs for timed runs.")
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
 
@@ -32,7 +30,7 @@ def snippet(loss: str, folder: str) -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (lines,) = [found for found in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "model.fit(" in found]
     for old, new in (
-        ("import tensorflow as tf\n", "import tensorflow as tf, tfr_smooth, time\ntfr_smooth.cache_programs()\n"),
+        ("import tensorflow as tf\n", "import tensorflow as tf, time\n"),
         ('"/tmp/letor"', repr(folder)),
         (
             "tfr_smooth.losses.SmoothINDCGLoss()",
@@ -49,11 +47,10 @@ def snippet(loss: str, folder: str) -> str:
 def seconds(loss: str, folder: str) -> tuple[float, float]:
     """Returns the processor seconds of a new process before and in the first epoch."""
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"},
+        **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
         "TF_NUM_INTRAOP_THREADS": str(harness.threads()),
         "TF_NUM_INTEROP_THREADS": str(harness.threads()),
-        "TFR_SMOOTH_PROGRAMS": os.path.join(folder, "programs") if _CACHED.value else "off",
     }
     command = [sys.executable, "-c", snippet(loss, folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -76,7 +73,7 @@ def main(_: list[str]) -> None:
         result["ratio"] = np.median(epochs / epoch[:, 0])
         print(f"| {loss} | {result['imports']:.2f} | {result['epoch']:.2f} | {result['ratio']:.2f}x |", flush=True)
         results.append(result)
-    harness.write(results, cached=_CACHED.value)
+    harness.write(results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Starts the scripts: compiled programs on disk, and one line on Ctrl-C. Scripts import it before TensorFlow."""
+"""Starts the scripts, which end with one line on Ctrl-C. They import it before TensorFlow."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ def run(main: Callable[[list[str]], object], *, resume: str = "", **kwargs: Any)
       resume: A sentence that says how to resume after Ctrl-C. Empty if there is nothing to resume.
       **kwargs: Arguments of `absl.app.run`.
     """
-    from absl import app, flags, logging
+    from absl import app, logging
 
     global _hint
     _hint = resume
     logging.set_verbosity(logging.ERROR)
-    # It was read on import: TensorFlow has to know the folder before absl parses flags.
-    flags.DEFINE_bool("compile_cache", True, "Keep compiled programs in the user's cache folder for later runs.")
     app.run(main, **kwargs)
 
 
@@ -59,7 +57,4 @@ if multiprocessing.parent_process() is None:
     sys.excepthook = _show
 else:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process ends this worker.
-import tfr_smooth  # noqa: E402
-
-if not {"--nocompile_cache", "--compile_cache=false"} & set(sys.argv):
-    tfr_smooth.cache_programs()
+import tfr_smooth  # noqa: E402, F401  # which hides TensorFlow's log

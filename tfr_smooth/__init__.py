@@ -2,7 +2,6 @@
 
 from tfr_smooth import _quiet  # noqa: F401, I001  # before TensorFlow is imported
 from tfr_smooth import clicks, columns, data, evaluation, losses, measures, metrics, models, rankings, serving, training
-from tfr_smooth._compiled import cache_programs
 from tfr_smooth._estimator import load
 from tfr_smooth._version import __version__
 from tfr_smooth.ranker import Ranker
@@ -10,7 +9,6 @@ from tfr_smooth.ranker import Ranker
 __all__ = [
     "Ranker",
     "__version__",
-    "cache_programs",
     "clicks",
     "columns",
     "data",

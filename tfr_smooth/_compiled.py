@@ -1,24 +1,16 @@
-"""XLA programs: pure functions of tensors, compiled once per input size, and kept on disk for other processes."""
+"""XLA programs: pure functions of tensors, compiled once per input size."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
 import math
 import os
 import platform
-import tempfile
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import tensorflow as tf
-from google.protobuf import empty_pb2, message
-
-from tfr_smooth import _files, _version
 
 # A result, and a function from the gradient with respect to the result to the gradient with respect to the first
 # argument.
@@ -289,78 +281,3 @@ def unpad(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
         return values
     shape = tf.shape(like)
     return tf.ensure_shape(values[: shape[0], : shape[1]], like.shape)
-
-
-# Programs on disk.
-_FLAG = "--tf_xla_persistent_cache_directory"
-# Programs for GPUs depend on the GPU, and looking for GPUs would make TensorFlow read its flags.
-_ONLY_CPU = "--tf_xla_persistent_cache_device_types=CPU"
-# With this flag, TensorFlow 2.15 cannot compile for CPUs, and programs loaded by TensorFlow 2.19 return wrong values.
-_OLDEST_TENSORFLOW = (2, 20)
-_SECONDS_KEPT = 30 * 24 * 3600
-# XLA fails if it cannot write a program. No program is this large.
-_BYTES_FREE = 2**20
-
-
-def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """Keeps the programs that XLA compiles on disk, so that other processes load them instead of compiling them again.
-
-    Loading a program takes a tenth of the time of compiling it. Call this function right after the imports: TensorFlow
-    reads the setting once, when it looks for devices or runs its first operation. Processes that this process starts
-    inherit the setting, and several processes may run at the same time. Programs are kept for 30 days and apart for
-    each processor model and version of TensorFlow and of this package. Programs for GPUs are not kept.
-
-    The function does nothing if the environment variable `TFR_SMOOTH_PROGRAMS` is "off", if `TF_XLA_FLAGS` already sets
-    a folder for compiled programs, before TensorFlow 2.20, and if the folder is not writable.
-
-    Args:
-      folder: The folder. None uses the value of the environment variable `TFR_SMOOTH_PROGRAMS`, or else
-        `tfr_smooth/programs` in the user's cache folder (`XDG_CACHE_HOME`, by default `~/.cache`).
-
-    Returns:
-      The subfolder that has the programs for this processor and these versions; None if the function did nothing.
-
-    Example:
-      >>> import tempfile
-      >>> import tfr_smooth
-      >>> programs = tfr_smooth.cache_programs(tempfile.mkdtemp())
-    """
-    flags, setting = os.environ.get("TF_XLA_FLAGS", ""), os.environ.get("TFR_SMOOTH_PROGRAMS", "")
-    version = tuple(map(int, tf.__version__.split(".")[:2]))
-    # Instead of flags, the variable may contain the path of a file with flags.
-    if setting == "off" or version < _OLDEST_TENSORFLOW or _FLAG in flags or (flags and not flags.startswith("-")):
-        return None
-    programs = Path(folder or setting or _files.user_cache("programs")).absolute() / _key(flags)
-    try:
-        programs.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=programs) as file:
-            file.write(bytes(_BYTES_FREE))
-    except OSError:
-        return None
-    for path in programs.parent.glob("*/*"):
-        with contextlib.suppress(OSError):  # such as a file that another process has removed
-            is_old = path.stat().st_mtime < time.time() - _SECONDS_KEPT
-            if is_old or (path.parent == programs and path.suffix == ".pb" and not _is_program(path)):
-                path.unlink()
-    os.environ["TF_XLA_FLAGS"] = f'{flags} {_FLAG}="{programs}" {_ONLY_CPU}'.strip()
-    return programs
-
-
-def _is_program(path: Path) -> bool:
-    """Whether a file is a protocol buffer: it may be empty or cut off after a power failure, where XLA would fail."""
-    content = path.read_bytes()
-    with contextlib.suppress(message.DecodeError):
-        empty_pb2.Empty().ParseFromString(content)  # all fields are unknown ones
-        return bool(content)
-    return False
-
-
-def _key(flags: str) -> str:
-    """Returns a folder name for all that a program depends on beyond the computation, which TensorFlow compares."""
-    cpu, names = Path("/proc/cpuinfo"), ("model name", "CPU part", "flags", "Features")
-    if cpu.exists():
-        processor = sorted({line for line in cpu.read_text("utf-8").splitlines() if line.startswith(names)})
-    else:  # not Linux
-        processor = [platform.processor(), platform.node()]
-    parts = flags, os.environ.get("XLA_FLAGS", ""), tf.version.GIT_VERSION, platform.machine(), processor
-    return f"{tf.__version__}-{_version.__version__}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
