@@ -130,13 +130,11 @@ def learn_trees(
         parts = _PARTS if x.size < _FOR_THREADS else _FEW_PARTS
         fitted = _Fitted.of(data, parameters, parts_of_queries(places, parts))
         factor = slope(fitted.scores, labels, lengths)
-        weak: Sequence[int]
-        if any(column.codes or column.vector for column in layer.columns):
-            weak = ()  # A feature may matter with embeddings, which trees do not have.
-        elif before is not None and before.trees and before.feature_columns[:-1] == layer.feature_columns:
-            weak = before.trees.weak
-        else:
-            weak = weak_features(data, parameters, fitted.models[0].count(_TREE))
+        weak: Sequence[int] = ()  # With embeddings, which trees do not have, any feature may matter.
+        if not any(column.codes or column.vector for column in layer.columns):
+            is_same = before is not None and before.feature_columns[:-1] == layer.feature_columns
+            earlier = before.trees if before is not None and is_same else None
+            weak = earlier.weak if earlier else weak_features(data, parameters, fitted.models[0].count(_TREE))
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
     except Exception as error:  # LightGBM checks parameters in many ways.

@@ -105,13 +105,7 @@ class Encoder(tf.keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
-        inputs, output = backbone.input, backbone.output
-        if not isinstance(inputs, dict) or "token_ids" not in inputs or not set(inputs) <= _INPUTS:
-            found = sorted(inputs) if isinstance(inputs, dict) else inputs
-            raise ValueError(f"`backbone` must have inputs among {sorted(_INPUTS)}, with token_ids, got {found}.")
-        states = output.get("sequence_output") if isinstance(output, dict) else output
-        if states is None or len(states.shape) != 3:
-            raise ValueError(f"`backbone` must return hidden states [texts, tokens, width], got {output}.")
+        inputs, states = _checked(backbone.input, backbone.output)
         self.backbone = backbone
         self.tokenizer = _tokenizer_of(tokenizer)
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
@@ -131,10 +125,9 @@ class Encoder(tf.keras.layers.Layer):
         self.dropout = getattr(backbone, "dropout", 0.0)
         if activation is not None:
             _set_activation(backbone, activation)
-        if self.epsilon is not None:
-            for layer in backbone._flatten_layers():
-                if isinstance(layer, tf.keras.layers.LayerNormalization):
-                    layer.epsilon = self.epsilon
+        for layer in backbone._flatten_layers() if self.epsilon is not None else ():
+            if isinstance(layer, tf.keras.layers.LayerNormalization):
+                layer.epsilon = self.epsilon
         if (known := self.tokenizer.get_vocab_size()) > backbone.vocabulary_size:
             expected = f"at most {backbone.vocabulary_size} tokens, the embeddings of the backbone"
             raise ValueError(f"`tokenizer` must have {expected}, got {known}.")
@@ -360,6 +353,17 @@ def blocks_of(backbone: Any) -> list[Any]:
     """Returns the layers whose activation can be set."""
     block = import_keras_hub("`Encoder`").layers.TransformerEncoder
     return [layer for layer in backbone.layers if isinstance(layer, block)]
+
+
+def _checked(inputs: Any, output: Any) -> tuple[Mapping[str, Any], Any]:
+    """Returns the inputs and the hidden states of a backbone."""
+    if not isinstance(inputs, dict) or "token_ids" not in inputs or not set(inputs) <= _INPUTS:
+        found = sorted(inputs) if isinstance(inputs, dict) else inputs
+        raise ValueError(f"`backbone` must have inputs among {sorted(_INPUTS)}, with token_ids, got {found}.")
+    states = output.get("sequence_output") if isinstance(output, dict) else output
+    if states is None or len(states.shape) != 3:
+        raise ValueError(f"`backbone` must return hidden states [texts, tokens, width], got {output}.")
+    return inputs, states
 
 
 def _set_activation(backbone: Any, activation: str) -> None:

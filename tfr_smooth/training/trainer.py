@@ -83,9 +83,14 @@ class StopOnNaN(tf.keras.callbacks.Callback):
 
 
 class _Progress(tf.keras.callbacks.ProgbarLogger):
-    """Prints the values after each epoch and how long the others will take, in place of Keras's lines."""
+    """Prints a title, and after each epoch its values and how long the others will take, in place of Keras's lines."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        print(self._title, flush=True)
         self._printed = time.monotonic()
         self._times = [self._printed]  # the start and the ends of epochs
 
@@ -134,7 +139,7 @@ def train(
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     feature_names: Sequence[str] | None = None,
     verbose: bool = False,
-    title: str = "",
+    title: str = "Training",
 ) -> dict[str, list[float]]:
     """Trains a compiled and built model with `fit`.
 
@@ -153,7 +158,7 @@ def train(
       feature_names: The names of the features, for errors. None calls them by their number, from 1.
       verbose: Whether to print a line per epoch, with the time that the others will take. The last line says which
         epoch is used, and how long the training took.
-      title: A line to print first, such as which of several trainings this is.
+      title: The first of these lines, such as which of several trainings this is.
 
     Returns:
       The training loss and the validation metrics of all epochs, by name.
@@ -176,8 +181,6 @@ def train(
     """
     resumable, history, finished, start = None, {}, 0, time.monotonic()
     used = [*([] if validation is None else [validation]), *callbacks]
-    if verbose and title:
-        print(title, flush=True)
     with contextlib.ExitStack() as stack:
         if checkpoint_dir is not None:
             is_chief = strategies.is_chief(model.distribute_strategy)
@@ -206,7 +209,7 @@ def train(
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
                 verbose=2 if verbose else 0,
-                callbacks=[StopOnNaN(one_epoch, names=feature_names), *used, *([_Progress()] if verbose else [])],
+                callbacks=[StopOnNaN(one_epoch, names=feature_names), *used, *([_Progress(title)] if verbose else [])],
             ).history
     if resumable is not None:
         history = resumable.history
