@@ -22,11 +22,12 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, _files, _hub, _scikit_learn, _serialization, losses
+from tfr_smooth import _arguments, _files, _scikit_learn, _serialization, losses
 from tfr_smooth.data.lists import have_different_labels
 from tfr_smooth.data.reading.checks import warn
 from tfr_smooth.evaluation.trec import ByMeasure, checked_measures, evaluate_rows
 
+_FILE = "estimator.keras"  # in a pickle; Keras looks at the ending
 _CONTENT, _ARRAYS, _WEIGHTS = "estimator.json", "estimator.npz", "model.weights.h5"
 _KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
 _LEAST_QUERIES = 10  # that may choose the epoch without a warning; not tuned
@@ -389,51 +390,6 @@ class Estimator(_scikit_learn.ScikitLearn):
                 estimator.set_params(**_deserialized(content["changed"]))
         return estimator
 
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        token: str | None = None,
-        card: Mapping[str, Any] | None = None,
-    ) -> str:
-        """Uploads the fitted estimator to the Hugging Face Hub with a model card; `from_pretrained` reads it.
-
-        Args:
-          repo_id: The name of the repository, OWNER/NAME, which is created if it does not exist.
-          private: Whether a new repository is private. None: as the owner has it.
-          token: The token of the hub. None: that of `hf auth login`.
-          card: Further content of the model card, by title: a text, or values that are printed as JSON, such as
-            {"data": "Clicks of May.", "metrics": {"ndcg": 0.61}}. None: none, and a card that is there stays.
-
-        Returns:
-          The URL of the repository.
-
-        Raises:
-          ValueError: If an argument is invalid, the estimator is not fitted, or the repository is of another library.
-          ImportError: If huggingface-hub is not installed; the extra `tfr_smooth[hub]` includes it.
-        """
-        self._fitted()
-        return _hub.push(repo_id, self._write, type(self), self._card(card), card is not None, private, token)
-
-    @classmethod
-    def from_pretrained(cls, checkpoint: str | os.PathLike[str]) -> Self:
-        """Reads an estimator from the Hugging Face Hub.
-
-        Args:
-          checkpoint: The name of a repository that `push_to_hub` wrote, OWNER/NAME, or the folder of its files.
-
-        Returns:
-          The estimator, with its arguments.
-
-        Raises:
-          ValueError: If the download fails, or the repository has no estimator of this class.
-        """
-        path = _hub.folder_of(checkpoint, [_hub.FILE, "config.json"]) / _hub.FILE
-        if not path.is_file():
-            raise ValueError(f"`checkpoint` must have the file {_hub.FILE}, got {os.fspath(checkpoint)!r}.")
-        return cls.load(path)
-
     def _write(self, path: str | os.PathLike[str]) -> None:
         state, arrays = self._state()
         content = {
@@ -457,7 +413,7 @@ class Estimator(_scikit_learn.ScikitLearn):
         if not hasattr(self, "model_"):
             return {"params": self._params, "requests": requests}
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / _hub.FILE
+            path = Path(folder) / _FILE
             self._write(path)
             return {"file": path.read_bytes(), "requests": requests}
 
@@ -468,7 +424,7 @@ class Estimator(_scikit_learn.ScikitLearn):
             self.__dict__.update(type(self)(**state["params"]).__dict__)
             return
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / _hub.FILE
+            path = Path(folder) / _FILE
             path.write_bytes(state["file"])
             self.__dict__.update(type(self).load(path).__dict__)
 

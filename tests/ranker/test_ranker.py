@@ -81,6 +81,12 @@ def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predi
         np.testing.assert_allclose(rank(**inputs)["scores"][0], ranker.predict(query), rtol=1e-6, atol=1e-6)
     card = (folder / "assets.extra" / "model_card.json").read_text()
     assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age", "learning_rate"))
+    for wrong, message in (
+        ("Clicks.", "an instance of .*Mapping or None, got 'Clicks.'"),
+        ({1: "a"}, "titles that are te"),
+    ):
+        with pytest.raises(ValueError, match=f"`card` must (be|have) {message}"):
+            ranker.export(tmp_path, card=wrong)
 
 
 def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(ranker):

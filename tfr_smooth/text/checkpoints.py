@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import string
 import tempfile
 import threading
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _hub
+from tfr_smooth import _arguments
 from tfr_smooth._serialization import check_sizes
 from tfr_smooth.text import configurations
 from tfr_smooth.text.encoder import Encoder, blocks_of, import_keras_hub
@@ -31,8 +32,9 @@ _FILES = [
     *("config_sentence_transformers.json", "[0-9]*_*/config.json", "[0-9]*_*/model.safetensors"),
     *("tokenizer_config.json", _TOKENIZER, "vocab.txt", "vocab.json", "merges.txt", "spiece.model"),
     *("sentencepiece.bpe.model", "added_tokens.json", "special_tokens_map.json"),
-    *(_hub.FILE, "metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
+    *("metadata.json", "model.weights.h5", "model.weights.json", "model_*.weights.h5", "assets/*"),
 ]
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _LOADING = threading.Lock()  # Threads would find transformers half imported.
 _POOLERS = {"bert": "pooler.dense", "electra": "pooler.dense", "albert": "albert.pooler"}
 _PAIRS = "ForSequenceClassification"
@@ -267,8 +269,27 @@ def tensors(folder: Path, names: list[str]) -> list[np.ndarray]:
 
 
 def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
-    """Returns the folder of a checkpoint, after the download of a name."""
-    return _hub.folder_of(checkpoint, _FILES, owner="sentence-transformers")
+    """Returns the folder of a checkpoint, after the download of a name.
+
+    Raises:
+      ValueError: If the folder is another one, or the download fails.
+    """
+    folder, name = Path(checkpoint), os.fspath(checkpoint)
+    if (folder / "config.json").is_file():
+        return folder
+    if folder.exists() or not isinstance(checkpoint, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"`checkpoint` must be a folder with config.json or a name on Hugging Face, got {name}.")
+    name = name if "/" in name else f"sentence-transformers/{name}"
+    with _arguments.needed("huggingface-hub", extra="hub", by=f"The download of {name}"):
+        import huggingface_hub
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_FILES))
+    except Exception as error:  # Of the connection, the name, the access or the disk; each has other types.
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"`checkpoint` is no folder, and the download of {name} failed: {type(error).__name__}: {reason} "
+            f"Without access to the hub, run `hf download {name} --local-dir FOLDER` elsewhere, and pass the folder."
+        ) from error
 
 
 class Published(NamedTuple):

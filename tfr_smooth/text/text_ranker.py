@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _estimator, _hub, training
+from tfr_smooth import _arguments, _estimator, training
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -155,8 +155,7 @@ class TextRanker(_estimator.Estimator):
         label, such as "cross-encoder/ms-marco-MiniLM-L6-v2" or "BAAI/bge-reranker-base") keeps its head; its scores are
         those before an activation, unless its configuration names the sigmoid. A checkpoint of sentence-transformers
         ranks by the cosines of its vectors, and one of ColBERT, such as "colbert-ir/colbertv2.0", by those of tokens.
-        `fit` trains it, or another ranker with it as `init_model`. A ranker that `push_to_hub` uploaded has its own
-        arguments and columns.
+        `fit` trains it, or another ranker with it as `init_model`.
 
         Args:
           checkpoint: The folder or the name, as for the argument `encoder`.
@@ -173,10 +172,6 @@ class TextRanker(_estimator.Estimator):
           ValueError: If the checkpoint is no reranker, or has parts that are not supported; see `load_encoder`.
         """
         folder = checkpoints.folder_of(checkpoint)
-        if (folder / _hub.FILE).is_file():
-            if params:
-                raise ValueError(f"`checkpoint` has arguments of its own, got {', '.join(params)}: use `set_params`.")
-            return super().from_pretrained(folder)
         found = checkpoints.read(folder)
         if found is None or params.get("architecture") == "cross" != found.architecture:  # without a head
             expected = "a cross-encoder with one label, or a model of sentence-transformers or ColBERT"
