@@ -138,8 +138,9 @@ def changed(read, table):
     ordered = table.sort_values("time", kind="stable").reset_index(drop=True)
     last = ordered.reset_index().groupby(["user", "item"])["index"].transform("max")
     is_test = last.groupby(ordered["user"]).rank(method="dense", ascending=False) <= 2
-    train, test = recommendation.hold_out(whole, items=2, by="time")
-    yield from ((train, read(ordered[~is_test])), (test, read(ordered[is_test])))
+    for by, chosen in (("time", is_test), ("event", ordered.groupby("user").cumcount(ascending=False) < 2)):
+        train, test = recommendation.hold_out(whole, items=2, by=by)
+        yield from ((train, read(ordered[~chosen])), (test, read(ordered[chosen])))
 
 
 @pytest.mark.parametrize("names", [["time"], ["time", "weight"]])
@@ -182,7 +183,7 @@ def test_a_split_divides_the_items_of_each_user_and_leaves_one(by):
 def test_bad_splits_and_options_of_batches_are_refused():
     whole, split = recommendation.Interactions(np.eye(3)), recommendation.hold_out
     assert_error("`items` must be a number in (0, 1), got 1.0.", split, whole, items=1.0)
-    assert_error("`by` must be one of 'random', 'time', got 'user'.", split, whole, by="user")
+    assert_error("`by` must be one of 'random', 'time', 'event', got 'user'.", split, whole, by="user")
     assert_error('`interactions` must have an order for `by="time"`, got none: read it with', split, whole, by="time")
     empty = recommendation.Interactions(np.zeros([2, 2]))
     message = "`interactions` must have a user with items, got none."

@@ -297,6 +297,7 @@ def test_errors_of_arguments_name_them():
         ({"similarity": "l2"}, "`similarity` must be one of 'cosine', 'dot'"),
         ({"softmax_epochs": 0, "loss": None}, "`softmax_epochs` must be an integer >= 1 without a loss, got 0."),
         ({"negatives": 0}, "`negatives` must be an integer >= 1"),
+        ({"baselines": False}, "`baselines` must be True without `history_items`, got False"),
         ({"learning_rate": 0.0}, "`learning_rate` must be a finite number > 0"),
         ({"alfa": 1.0}, "`alfa` must be an argument of Recommender or a hyperparameter of smoothi_ndcg, such as"),
         ({"loss": 3}, "`loss` must be an instance of .*RankingLoss or None, got 3"),

@@ -33,14 +33,15 @@ def hold_out(
       items: How many items of each user to hold out: a fraction in (0, 1), rounded to whole items (halves up), or a
         number >= 1. At least one item of a user is not held out.
       by: Which items to hold out: "random" ones, or the latest ones by "time", which needs times or an order. An item
-        is as late as its last event, and is held out with all events. Equal times are in the order of the rows.
+        is as late as its last event, and is held out with all events. Equal times are in the order of the rows. With
+        "event", the latest events of each user, also of items that are in earlier ones: evaluate these without `seen`.
       seed: Seed of the random order, >= 0.
 
     Returns:
       The other interactions and those held out, with the same users and items.
 
     Raises:
-      ValueError: If an argument is invalid, or `by="time"` and the interactions have no order.
+      ValueError: If an argument is invalid, or the interactions have no order, unless `by="random"`.
 
     Time is that of sorting the interactions.
 
@@ -53,25 +54,27 @@ def hold_out(
       >>> train.dense([0, 1]).tolist(), test.dense([0, 1]).tolist()
       ([[False, True, True], [False, True, False]], [[True, False, False], [False, False, False]])
     """
-    by = _arguments.choice("by", by, ("random", "time"))
+    by = _arguments.choice("by", by, ("random", "time", "event"))
+    if by != "random":
+        interactions.check_order("interactions", f'by="{by}"')
     random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
     counts = interactions.items_per_user
+    if by == "event":
+        counts = np.bincount(interactions.event_table()["users"], minlength=interactions.num_users)
     if isinstance(items, int):
         held = np.full(len(counts), _arguments.integer("items", items, least=1))
     else:
         held = np.floor(_arguments.real("items", items, above=0.0, below=1.0) * counts + 0.5).astype(np.int64)
     held = np.minimum(held, np.maximum(counts - 1, 0))
-    if by == "time":
-        interactions.check_order("interactions", 'by="time"')
-        keys = interactions.last_events()
-    else:
-        keys = random.random(interactions.num_interactions)
+    keys = interactions.last_events() if by == "time" else np.arange(counts.sum())
+    keys = random.random(len(keys)) if by == "random" else keys
     order = np.lexsort([keys, np.repeat(np.arange(len(counts)), counts)])
     # The places before the end of each row that are held out.
-    ends = np.repeat(interactions.matrix.indptr[1:], counts)
+    ends = np.repeat(np.cumsum(counts), counts)
     chosen = np.empty(len(order), bool)
     chosen[order] = np.arange(len(order)) >= ends - np.repeat(held, counts)
-    return interactions.keeping(~chosen), interactions.keeping(chosen)
+    keeping = interactions.keeping_events if by == "event" else interactions.keeping
+    return keeping(~chosen), keeping(chosen)
 
 
 class FitData:

@@ -279,8 +279,11 @@ class Interactions:
 
     def keeping(self, chosen: np.ndarray) -> Interactions:
         """Returns the interactions that a mask [interactions] chooses, with the same users and items."""
-        of_events = chosen if self.events is None else chosen[self.events]
-        table = {name: values[of_events] for name, values in self.event_table().items()}
+        return self.keeping_events(chosen if self.events is None else chosen[self.events])
+
+    def keeping_events(self, chosen: np.ndarray) -> Interactions:
+        """Returns the same of a mask of the events in order, [events]."""
+        table = {name: values[chosen] for name, values in self.event_table().items()}
         return from_events(table, self.user_ids, self.item_ids, ordered=self.events is not None)
 
     def union(self, other: Interactions) -> Interactions:

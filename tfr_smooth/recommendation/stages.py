@@ -237,6 +237,11 @@ class FactorsTraining(RecommenderTraining):
     default_loss = "smoothi_ndcg"
     held_out_by = "random"
 
+    def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
+        super().__init__(params, loss_options)
+        if not params["baselines"]:
+            raise ValueError("`baselines` must be True without `history_items`, got False: factors have none.")
+
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in ("dim", *_OF_MODEL)}

@@ -77,7 +77,8 @@ class Validation(tf.keras.callbacks.Callback):
     def __str__(self) -> str:
         """Returns which epoch is used."""
         last = len(next(iter(self.history.values()), ()))
-        return f"Epoch {self.best_epoch or last} of {last} is used"
+        more = "; with more epochs, it may be better" if self._mode != "last" and 1 < last == self.best_epoch else ""
+        return f"Epoch {self.best_epoch or last} of {last} is used{more}"
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates the current model.
