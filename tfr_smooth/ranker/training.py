@@ -38,7 +38,7 @@ _VALIDATED = 1 << 12  # documents that are scored at once in validation, unless 
 _ENOUGH = 0.9  # of the queries: a training with so many is not repeated with all of them; not tuned
 
 
-class Trained(NamedTuple):
+class TrainedScorer(NamedTuple):
     """A trained scorer.
 
     Attributes:
@@ -194,7 +194,7 @@ class RankerTraining:
                 self.settings["validation"] = raw.digest()
             self.valid = self.layer.transform(raw)
 
-    def train(self) -> Trained:
+    def train(self) -> TrainedScorer:
         """Trains on the training queries, and then on all queries if some only chose the number of epochs."""
         lists = self.prepared if self.held_out is None else self.prepared.take(self.queries)
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
@@ -208,7 +208,7 @@ class RankerTraining:
         self.valid = None
         return trained._replace(scorer=self._train_on(self.prepared, folder).scorer)
 
-    def _choose(self, lists: Lists, folder: Path | None) -> Trained:
+    def _choose(self, lists: Lists, folder: Path | None) -> TrainedScorer:
         """Trains for the epochs of the plan and for fewer, and takes the plan that held-out queries choose.
 
         A ranking metric of few queries is too noisy to choose by alone. Few epochs are used if the softmax loss, of
@@ -241,7 +241,7 @@ class RankerTraining:
         size = max(self.params["batch_size"], _VALIDATED // int(self.valid.lengths.max()))
         return self.layer.batches(self.valid.without("weight"), size)
 
-    def _train_on(self, lists: Lists, folder: Path | None) -> Trained:
+    def _train_on(self, lists: Lists, folder: Path | None) -> TrainedScorer:
         """Trains a scorer by the plan.
 
         Args:
@@ -297,7 +297,7 @@ class RankerTraining:
         if not self.options["callbacks"]:  # which may have the model
             plan.keep(model, schedule)
         best = (None, []) if validation is None else (validation.best_epoch, validation.of_last)
-        return Trained(scorer, history, *best)
+        return TrainedScorer(scorer, history, *best)
 
 
 def softmax_losses(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
