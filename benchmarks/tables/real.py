@@ -76,8 +76,9 @@ def trivago(folder: pathlib.Path) -> Table:
     rows["position"] = rows.groupby("query").cumcount() + 1
     rows["price_rank"] = rows.groupby("query")["price"].rank()
     rows["label"] = (rows["item"] == rows["clicked"]).astype(int)
+    rows["date"] = pd.to_datetime(rows["time"], unit="s")  # by which `Ranker` knows the order of the sessions
     numbers, ids = ["price", "position", "price_rank"], ["item", "last_item", "city"]
-    features = [*numbers, *ids, "device", "platform", "filters", "session_items"]
+    features = [*numbers, *ids, "device", "platform", "filters", "session_items", "date"]
     kinds = {**dict.fromkeys(ids, "id"), "filters": "set:|", "session_items": "set:|"}
     matches = [("item", "session_items"), ("item", "last_item")]
     return Table(rows, features, kinds, matches, measure="recip_rank")

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import data
-from tfr_smooth.columns import TableFeatures, Text, column_arrays, infer_columns
+from tfr_smooth.columns import TableFeatures, Text, column_arrays, infer_columns, matches
 from tfr_smooth.columns.learning import checked_table, learn_columns, learn_features
 from tfr_smooth.columns.matches import text_pairs
 from tfr_smooth.columns.text import words
@@ -74,6 +74,8 @@ def test_random_sets_have_the_features_of_the_reference():
     frame.loc[::9, "a"] = ""
     found = compared(learned(frame, {"a": "id", "b": "set:|"}), frame)
     np.testing.assert_allclose(found, reference(frame, lambda text: text.split("|") if text else [], list), rtol=1e-5)
+    for traced in (matches._hashed, matches._Terms.of):  # not for each size, of which TensorFlow warns
+        assert traced.experimental_get_tracing_count() <= 2
 
 
 def test_texts_are_compared_by_words_and_trigrams():
