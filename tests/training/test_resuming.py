@@ -1,9 +1,12 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
+import itertools
 import os
 import re
 import socket
 import subprocess
+import sys
+import types
 
 import pytest
 import tensorflow as tf
@@ -11,6 +14,7 @@ import tensorflow as tf
 from tests import helpers
 from tests.training import replicas
 from tfr_smooth import _files, data, losses, metrics, models, training
+from tfr_smooth.training import trainer
 
 EPOCHS = 4
 
@@ -121,6 +125,18 @@ def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=N
     options = {"epochs": epochs, "checkpoint_dir": folder, "settings": settings, "callbacks": callbacks}
     options["verbose"] = verbose
     return training.train(model, lambda finished: dataset, validation=validation, **options)
+
+
+@pytest.mark.keras_2
+def test_a_terminal_shows_the_batches_and_all_outputs_the_time_that_is_left(tmp_path, capsys, monkeypatch):
+    seconds = itertools.count(step=60.0)
+    monkeypatch.setattr(trainer, "time", types.SimpleNamespace(monotonic=lambda: next(seconds)))
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)  # noqa: B023
+        small_training(tmp_path / str(is_terminal), epochs=2, verbose=True)
+        printed = capsys.readouterr().out
+        assert printed.startswith("Training\n") and ("Epoch 2 of 2: batch 3 of 3\x1b[K\r" in printed) == is_terminal
+        assert re.search(r"Epoch 1 of 2: loss [0-9.]+; about \d+ (min|s) left", printed)
 
 
 def test_other_settings_and_fewer_epochs_are_refused_before_the_weights_are_restored(tmp_path):

@@ -99,8 +99,9 @@ class _Progress(tf.keras.callbacks.ProgbarLogger):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         if sys.stdout.isatty() and time.monotonic() > self._printed + 1.0:
-            self._printed, of = time.monotonic(), f" of {self.params['steps']}" if self.params["steps"] else ""
-            print(f"\rEpoch {self._epoch + 1} of {self.epochs}: batch {batch + 1}{of}", end="\r", flush=True)
+            self._printed, of = time.monotonic(), f" of {self.target}" if self.target else ""
+            # The next line starts in its place, which the code erases.
+            print(f"Epoch {self._epoch + 1} of {self.epochs}: batch {batch + 1}{of}\033[K", end="\r", flush=True)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._times.append(time.monotonic())
@@ -108,7 +109,8 @@ class _Progress(tf.keras.callbacks.ProgbarLogger):
         left = (times[-1] - times[0]) / (len(times) - 1) * (self.epochs - epoch - 1)
         values = ", ".join(f"{name} {float(value):.4f}" for name, value in (logs or {}).items())
         rest = f"; about {left:.0f} s left" if left < 100.0 else f"; about {left / 60.0:.0f} min left"
-        print(f"Epoch {epoch + 1} of {self.epochs}: {values}{rest if left >= 1.0 else ''}", flush=True)
+        erase = "\033[K" if sys.stdout.isatty() else ""
+        print(f"Epoch {epoch + 1} of {self.epochs}: {values}{rest if left >= 1.0 else ''}{erase}", flush=True)
 
 
 @contextlib.contextmanager
