@@ -90,10 +90,12 @@ test-keras-2:  ## run all tests, also slow ones, of what depends on the version 
 
 # Engines start processes themselves.
 test-engines: JOBS = 1
-# One thread per process, since one process per core already uses all cores: threads of OpenMP, which LightGBM has, wait
-# for each other in loops, and then take ten times as long.
+# One thread per process, since one process per core already uses all cores. Threads of OpenMP, which LightGBM has, wait
+# for each other in loops, which takes up to a hundred times as long on busy cores; its scikit-learn interface starts
+# one per core whatever OMP_NUM_THREADS says, so they sleep instead.
 test-latest test-ranking test-engines test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
 test-latest test-ranking test-engines test-ranking-2.15: export OMP_NUM_THREADS = 1
+test-latest test-ranking test-engines test-ranking-2.15: export OMP_WAIT_POLICY = PASSIVE
 # A file runs in one process, in which its tests share what they fit.
 test-latest test-ranking test-engines test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
