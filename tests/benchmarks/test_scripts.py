@@ -13,20 +13,20 @@ from tests.helpers.documents import ROOT, read
 
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.
-QUICK = "--threads=1 --runs=1 --warm_runs=1 "
+QUICK = "--threads=1 --runs=1 --warm_runs=1 --repeats=1 "
 ONE_THREAD = "--batch_size=4 --list_size=5 --num_features=3 --hidden=4 --steps=2 --epochs=1"
 SCRIPTS = {
     "catalog": QUICK + "--items=60 --topns=5 --users=4 --dim=4",
-    "first_epoch": "--threads=1 --runs=1 --warm_runs=0 --losses=smoothi_ndcg",
+    "first_epoch": "--threads=1 --runs=1 --warm_runs=0 --losses=list_net",
     "growth": QUICK + "--names=list_net,soft_err --lengths=4,8 --lists=2 --batches=1,2 --documents=4 --plot={plot}",
     "input_pipelines": QUICK + "--workers=1 --epochs=1",
     "padding": QUICK + "--queries=200 --batch_sizes=4 --epochs=3",
     "peers": QUICK + "--shapes=4x6",
-    "rankers": "--queries=40 --documents=10 --features=8 --epochs=2",
+    "rankers": '--queries=40 --documents=10 --features=8 --settings={{"members":1,"epochs":1,"trees":false}}',
     "reading": "--rows=1000 --runs=1",
-    "relaxations": QUICK + "--shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
+    "relaxations": QUICK + "--repeats=2 --shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
     "sampled_rankings": "--threads=1 --shapes=2x4 --samples=2 --draws=3",
-    "scaling": ONE_THREAD,
+    "scaling": "--replicas=2 " + ONE_THREAD,
     "serving": QUICK + "--queries=4 --documents=8 --clients=2",
     "calibration": "--seeds=1 --hidden=4 --epochs=2 --data={folds}",
     "rerankers": QUICK + "--model_dir={checkpoint} --queries=8 --depth=4 --words=4 --length=16",
@@ -38,7 +38,8 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
+def test_a_script_prints_and_writes_what_it_measured(script, tmp_path, monkeypatch):
+    scripts.small_rankers(monkeypatch)
     given = {"plot": tmp_path / "a.png"}
     if "{folds}" in SCRIPTS[script]:
         given["folds"] = helpers.write_folds(tmp_path / "data", num_queries=(20, 40, 12), max_documents=8)
@@ -83,7 +84,11 @@ def test_real_tables_compares_sides_and_continues(tmp_path):
     pytest.importorskip("lightgbm")
     flags = [f"--table={tmp_path / 'my.csv'}", "--label=grade", "--query=session", "--time=day"]
     flags += ['--kinds={"shop": "id"}', "--sides=lightgbm,lightgbm+,ranker", "--trials=2", "--seeds=1", "--trees=5"]
-    flags += ["--matches=title:search", '--settings={"members": 1, "epochs": 1}', f"--output={tmp_path}"]
+    flags += [
+        "--matches=title:search",
+        '--settings={"members": 1, "epochs": 1, "trees": false}',
+        f"--output={tmp_path}",
+    ]
     random = np.random.default_rng(0)
     shop = random.integers(0, 5, 400)
     frame = pd.DataFrame({"session": np.repeat(np.arange(40), 10), "shop": np.char.add("shop ", shop.astype(str))})
@@ -132,7 +137,7 @@ def test_sequences_compares_methods_by_the_last_items_and_continues(tmp_path):
     starts = np.random.default_rng(0).integers(0, 20, 60)
     lists = [f"u{user} " + " ".join(str((start + k) % 20) for k in range(8)) for user, start in enumerate(starts)]
     (tmp_path / "lists.txt").write_text("\n".join(lists))
-    small = {"dim": 4, "softmax_epochs": 1, "epochs": 1}
+    small = {"dim": 4, "loss": None, "softmax_epochs": 1}
     settings = {
         "Recommender": small,
         "Recommender of sequences": {"history_length": 6, **small},
