@@ -72,28 +72,38 @@ def test_progress_is_printed_and_all_output_files_are_those_of_the_model(finishe
     assert card["metrics"] == metrics and card["data"]["train"] == str(files["train"]) and card["data"]["queries"] == 60
 
 
-def test_the_default_recipe_trains_members(files, tmp_path):
-    given = {"hidden": [8], "members": 2, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
+@pytest.fixture(scope="module")
+def interrupted(files, tmp_path_factory):
+    """The folders of a run that Ctrl-C ended and of its programs, and what it logged."""
+    output, cache = tmp_path_factory.mktemp("interrupted"), tmp_path_factory.mktemp("cache")
+    run = command(files, output, f"--epochs={EPOCHS}")
+    process = helpers.start_python(*run, TF_CPP_MIN_LOG_LEVEL=None, XDG_CACHE_HOME=str(cache))
+    helpers.wait_until((output / "training" / "ckpt-1.index").exists, process)
+    os.killpg(process.pid, signal.SIGINT)  # like a terminal, all processes
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130
+    return output, cache, errors
+
+
+def test_the_default_recipe_trains_members(files, interrupted, tmp_path):
+    _, cache, _ = interrupted
+    assert any(path.is_file() for path in cache.rglob("*"))
+    given = {"hidden": [8], "members": 2, "batch_size": 16, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
     flags = [f"--{name}={value[0] if name == 'hidden' else value}" for name, value in given.items()]
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for output in (tmp_path / "first", tmp_path):  # the second one with the programs of the first
-        run = command(files, output, *flags, recipe=[])
-        assert helpers.run_python(*run, TF_CPP_MIN_LOG_LEVEL=None, **cache).stderr == ""  # no log of TensorFlow
-    assert len(list((tmp_path / "cache").rglob("*.*"))) > 0
+    run = command(files, tmp_path, *flags, recipe=[])
+    # With the programs of the run before.
+    done = helpers.run_python(*run, TF_CPP_MIN_LOG_LEVEL=None, XDG_CACHE_HOME=str(cache))
+    assert done.stderr == ""  # no log of TensorFlow
     loaded = tfr_smooth.Ranker.load(tmp_path / "best.keras")
     assert loaded.get_params() == tfr_smooth.Ranker(**given).get_params()
 
 
-def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
-    process = helpers.start_python(*command(files, tmp_path, f"--epochs={EPOCHS}"))
-    helpers.wait_until((tmp_path / "training" / "ckpt-1.index").exists, process)
-    os.killpg(process.pid, signal.SIGINT)  # like a terminal, all processes
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 130 and "Traceback" not in errors
-    assert errors.endswith("Interrupted. The same command resumes after the last finished epoch.\n")
-    printed = scripts.check_run(*command(files, tmp_path, f"--epochs={EPOCHS}"))
+def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, interrupted):
+    output, _, errors = interrupted
+    assert errors == "Interrupted. The same command resumes after the last finished epoch.\n"  # no log of TensorFlow
+    printed = scripts.check_run(*command(files, output, f"--epochs={EPOCHS}"))
     assert " finished epochs in " in printed and "Epoch 1 of" not in printed
-    metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, finished[0]))
+    metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (output, finished[0]))
     assert metrics == {part: pytest.approx(values, abs=1e-6) for part, values in expected.items()}
-    changed = scripts.run(*command(files, tmp_path, f"--epochs={EPOCHS}", '--loss_args={"alpha": 2}'))
+    changed = scripts.run(*command(files, output, f"--epochs={EPOCHS}", '--loss_args={"alpha": 2}'))
     assert changed.returncode == 1 and "alpha=2 (was None)" in changed.stderr
