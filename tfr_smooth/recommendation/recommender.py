@@ -17,7 +17,7 @@ from tfr_smooth._estimator import Estimator, fitting
 from tfr_smooth.columns import Column
 from tfr_smooth.data.reading.ids import id_lists, listed, places_of
 from tfr_smooth.recommendation import catalog_order, evaluation, servable
-from tfr_smooth.recommendation.factors import Answers, CatalogModel
+from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.fit_data import FitData
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.stages import FactorsTraining, RecommenderTraining, SequencesTraining
@@ -332,19 +332,17 @@ class Recommender(Estimator):
         return self._fitted().item_vectors().numpy()
 
     @functools.cached_property
-    def _prepared(self) -> dict[tuple[str, int], Callable[[Any], Any]]:
-        """Graphs of the answers to users and to histories, by what they return and the dimensions of the request."""
+    def _prepared(self) -> Callable[[str, int], Callable[[Any], Any]]:
+        """Graphs of the answers by what they return and the dimensions of the request, traced when first asked for."""
+        functions = self.model_.answers(self.model_.item_vectors())
 
-        def graph(answers: Answers, place: int, shape: list[None]) -> Any:
-            spec = tf.TensorSpec(shape, tf.int32)
+        @functools.cache
+        def graph(what: str, dimensions: int) -> Any:
+            answers, place = functions[dimensions - 1], ("vectors", "scores").index(what)
+            spec = tf.TensorSpec([None] * dimensions, tf.int32)
             return _compiled.traced(lambda asked: answers(asked)[place]).get_concrete_function(spec)
 
-        functions = self.model_.answers(self.model_.item_vectors())
-        return {
-            (what, dimensions): graph(answers, place, [None] * dimensions)
-            for dimensions, answers in enumerate(functions, start=1)
-            for place, what in enumerate(("vectors", "scores"))
-        }
+        return graph
 
     def _asked(self, users: Any, histories: Any) -> np.ndarray:
         """Returns the indices of users [users], or of items of histories [histories, longest]; -1 if unknown."""
@@ -366,7 +364,7 @@ class Recommender(Estimator):
 
     def _answer(self, asked: np.ndarray, what: str) -> np.ndarray:
         """Returns the "vectors" or "scores" of what `_asked` returns."""
-        return self._prepared[what, asked.ndim](tf.constant(asked, tf.int32)).numpy()
+        return self._prepared(what, asked.ndim)(tf.constant(asked, tf.int32)).numpy()
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.

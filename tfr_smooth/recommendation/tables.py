@@ -20,7 +20,7 @@ from tfr_smooth.models.encoded_scorer import EncodedScorer
 # and the learning rate of Adam. Not tuned: `benchmarks/new_items.py` measures them.
 _EMBEDDING_DIM = 16
 _EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
-_ROWS_AT_ONCE = 2**12
+_ROWS_AT_ONCE, _STEPS_PER_CALL = 2**12, 50
 
 
 class Table(NamedTuple):
@@ -106,7 +106,9 @@ class TableEncoder(EncodedScorer):
         """
         values, known = self._table.values, np.random.default_rng(self._seed).permutation(np.flatnonzero(is_known))
         epochs = max(_EPOCHS, -(-_STEPS // -(-len(known) // _ROWS)))
-        self.compile(tf.keras.optimizers.Adam(_RATE), tf.keras.losses.CosineSimilarity(), jit_compile=False)
+        # Many steps per call, as they are short.
+        options = {"jit_compile": False, "steps_per_execution": _STEPS_PER_CALL}
+        self.compile(tf.keras.optimizers.Adam(_RATE), tf.keras.losses.CosineSimilarity(), **options)
         # One epoch of Keras, as each takes some milliseconds besides its steps.
         rows = tf.data.Dataset.from_tensor_slices((values[known], vectors[known])).repeat(epochs)
         self.fit(rows.batch(min(_ROWS, len(known)), drop_remainder=True), shuffle=False, verbose=0)
