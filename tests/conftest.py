@@ -1,4 +1,4 @@
-"""Makes losses that draw random numbers repeatable."""
+"""Makes losses that draw random numbers repeatable, and runs functions without graphs."""
 
 # The main process of pytest-xdist reads this file, too, and does not need TensorFlow.
 import pytest
@@ -18,3 +18,13 @@ def _repeatable_noise(monkeypatch):
 
     monkeypatch.setattr(gumbel, "gumbel_noise", repeatable_noise)
     monkeypatch.setattr(gumbel, "uniform_noise", lambda *args: 0.5 + 0.5 * repeatable_noise(*args))
+
+
+@pytest.fixture
+def eagerly():
+    """Runs functions without graphs, where few small steps take less time than the graphs of several trainings."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

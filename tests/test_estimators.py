@@ -192,7 +192,9 @@ def test_arguments_are_those_of_scikit_learn_and_calls_need_a_fit(name, tmp_path
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_file_a_pickle_and_a_training_after_ctrl_c_are_the_same(name, tmp_path):
+def test_a_file_a_pickle_and_a_training_after_ctrl_c_are_the_same(name, tmp_path, request):
+    if name == "TextRanker":  # the others train with graphs
+        request.getfixturevalue("eagerly")
     case = CASES[name]()
     fitted = fit(case)
     (epochs,) = {len(values) for values in fitted.history_.values()}
