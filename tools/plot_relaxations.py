@@ -119,7 +119,6 @@ PERCENTILES = (10, 50, 90)
 # Narrow, so that the text is readable at the width of a phone.
 WIDTH = 5.4
 FIVE_SCORES = [2.0, 1.5, 1.4, 0.3, -0.5]
-LENGTHS = (10, 30, 100, 300, 1000)
 BATCH = 8
 LEAST_GRADIENT = 1e-6
 
@@ -130,6 +129,7 @@ _COMPUTE = flags.DEFINE_bool("compute", False, "Compute the values and times aga
 _SEED = flags.DEFINE_integer("seed", 1, "Seed of the random lists.")
 _LISTS = flags.DEFINE_integer("lists", 200, "Random lists for error and gradient.", lower_bound=2)
 _DOCUMENTS = flags.DEFINE_integer("documents", 30, "Documents per random list.", lower_bound=2)
+_LENGTHS = flags.DEFINE_list("lengths", ["10", "30", "100", "300", "1000"], "Lengths of the lists in the plot of cost.")
 _PER_DECADE = flags.DEFINE_integer("per_decade", 5, "Points of a curve per power of ten.", lower_bound=1)
 _RUNS = flags.DEFINE_integer("runs", 25, "Timed runs per length; the fastest counts.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", 1, "TensorFlow threads.", lower_bound=1)
@@ -175,7 +175,8 @@ def measured_times(relaxation: Relaxation) -> pd.DataFrame:
     """The processor time of NDCG's value and gradient per float32 list of each length, with default arguments."""
     ranking = relaxation.ranking()
     by_length = []
-    for length in LENGTHS:
+    lengths = [*map(int, _LENGTHS.value)]
+    for length in lengths:
         labels, scores = (tf.constant(array, tf.float32) for array in random_lists(BATCH, length))
         step = tf.function(lambda labels, scores: value_and_gradient(ranking, labels, scores))
         step(labels, scores)
@@ -185,7 +186,7 @@ def measured_times(relaxation: Relaxation) -> pd.DataFrame:
             step(labels, scores)[1].numpy()
             times.append(1e3 * (time.process_time() - start))
         by_length.append(min(times) / BATCH)  # The minimum, since other work on the machine only adds time.
-    return pd.DataFrame({"documents": LENGTHS, "milliseconds": by_length})
+    return pd.DataFrame({"documents": lengths, "milliseconds": by_length})
 
 
 def stored(name: str, compute: Any) -> dict[str, pd.DataFrame]:
@@ -345,7 +346,7 @@ def draw_cost(tables: dict[str, pd.DataFrame]) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(top=2 * label_place)
-    axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
+    axes.set_xticks([*map(int, _LENGTHS.value)], _LENGTHS.value)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("documents per list")
     axes.set_ylabel("processor time per list, milliseconds")

@@ -16,6 +16,7 @@ from absl import app, flags, logging
 import tfr_smooth
 from tests.helpers.documents import ROOT
 from tfr_smooth import recommendation
+from tfr_smooth.recommendation import tables
 
 app.define_help_flags()
 
@@ -96,12 +97,13 @@ def results_in(folder):
 
 def small_rankers(monkeypatch):
     """Makes rankers and recommenders small where a program has their defaults."""
-    ranker = {"hidden": (8,), "members": 1, "epochs": 2, "trees": False}
-    recommender = {"dim": 8, "softmax_epochs": 1, "epochs": 1, "refit": False}
+    ranker = {"hidden": (8,), "members": 1, "epochs": 2, "softmax_epochs": 0, "trees": False}
+    recommender = {"dim": 8, "softmax_epochs": 1, "loss": None, "refit": False}
     for estimator, defaults in ((tfr_smooth.Ranker, ranker), (recommendation.Recommender, recommender)):
         constructor = estimator.__init__
         assert set(defaults) <= set(constructor.__kwdefaults__)
         monkeypatch.setattr(constructor, "__kwdefaults__", constructor.__kwdefaults__ | defaults)
+    monkeypatch.setattr(tables, "_STEPS", 20)
 
 
 def load(script):
