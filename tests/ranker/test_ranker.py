@@ -227,7 +227,6 @@ def test_the_loss_and_the_learning_rate_change_between_epochs():
 
 
 @pytest.mark.slow
-@pytest.mark.keras_2
 def test_replicas_train_like_one_device():
     features, labels, queries = numbers()
     settings = {**SMALL, "dropout": 0.0}
