@@ -12,9 +12,9 @@ from tfr_smooth import losses, rankings
 
 # One loss per code path: loops and gradients of their own, positions and indicators, steps, pairs, orders, noise.
 SAMPLE = (
-    *("smoothi_ndcg", "smoothi_map", "approx_err", "approx_spearman", "soft_ndcg", "neuralsort_recall", "softsort_mrr"),
+    *("smoothi_ndcg", "approx_err", "approx_spearman", "soft_ndcg", "neuralsort_recall", "softsort_mrr"),
     *("fastsort_ndcg", "sinkhorn_ndcg", "lapsum_precision", "sortingnetwork_ndcg", "list_mle", "lambda_loss"),
-    *("softmax_at_k", "mean_squared", "yeti_logistic", "pl_rank_ndcg"),
+    *("softsort_map", "softmax_at_k", "mean_squared", "yeti_logistic", "pl_rank_ndcg"),
 )
 # Those of them that differ most, where the path matters less.
 FEW = ("smoothi_ndcg", "approx_err", "soft_ndcg", "sinkhorn_ndcg", "list_mle", "yeti_logistic")
