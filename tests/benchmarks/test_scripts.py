@@ -14,7 +14,6 @@ from tests.helpers.documents import ROOT, read
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.
 QUICK = "--threads=1 --runs=1 --warm_runs=1 --repeats=1 "
-ONE_THREAD = "--batch_size=4 --list_size=5 --num_features=3 --hidden=4 --steps=2 --epochs=1"
 SCRIPTS = {
     "catalog": QUICK + "--items=60 --topns=5 --users=4 --dim=4",
     "first_epoch": "--threads=1 --runs=1 --warm_runs=0 --losses=list_net",
@@ -26,7 +25,7 @@ SCRIPTS = {
     "reading": "--rows=1000 --runs=1",
     "relaxations": QUICK + "--repeats=2 --shapes=4x6 --names=neuralsort_ndcg,softsort_ndcg",
     "sampled_rankings": "--threads=1 --shapes=2x4 --samples=2 --draws=3",
-    "scaling": "--replicas=2 " + ONE_THREAD,
+    "scaling": "--replicas=2 --batch_size=4 --list_size=5 --num_features=3 --hidden=4 --steps=2 --epochs=1",
     "serving": QUICK + "--queries=4 --documents=8 --clients=2",
     "calibration": "--seeds=1 --hidden=4 --epochs=2 --data={folds}",
     "rerankers": QUICK + "--model_dir={checkpoint} --queries=8 --depth=4 --words=4 --length=16",
