@@ -63,18 +63,17 @@ train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT
 
 test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STACKS=names of stacks)
 
-# The fast tests first, then the slow ones, those of the folders that changed on the last day first. A failure does not
-# stop the rest. The engines come last: beside other tests, they use their processor time. Two light tests show that Bazel
+# The fast and the slow tests of a file share what it fits. Those of the folders that changed on the last day come first.
+# A failure does not stop the rest. The engines come last: beside other tests, they use their processor time. Two light tests show that Bazel
 # can run tests; pytest has run the others.
 test-all: export TESTS_FIRST = $(shell $(PYTHON) tools/changed_tests.py $$(git rev-list -1 --before='1 day ago' HEAD))
 test-all:  ## like test, with all tests, also slow ones, those on workers, and Bazel's if it is installed
 	rm -rf output/tests
 	@failed=0; \
 	$(SUBMAKE) lint || failed=1; \
-	for marks in 'not slow' slow; do for stack in $(STACKS); do \
-	$(SUBMAKE) test-$$stack MARKS="$$marks" || failed=1; \
-	done; done; \
-	$(SUBMAKE) test-engines MARKS='$(ALL_MARKS)' || failed=1; \
+	for stack in $(STACKS) engines; do \
+	$(SUBMAKE) test-$$stack MARKS='$(ALL_MARKS)' || failed=1; \
+	done; \
 	if command -v bazel >/dev/null; \
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:project_test_packaging //:data_test_text_files" || failed=1; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi; \
