@@ -64,8 +64,8 @@ train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT
 test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STACKS=names of stacks)
 
 # The fast and the slow tests of a file share what it fits. Those of the folders that changed on the last day come first.
-# A failure does not stop the rest. The engines come last: beside other tests, they use their processor time. Two light tests show that Bazel
-# can run tests; pytest has run the others.
+# A failure does not stop the rest. The engines come last: beside other tests, they use their processor time. Two light
+# tests show that Bazel can run tests; pytest has run the others.
 test-all: export TESTS_FIRST = $(shell $(PYTHON) tools/changed_tests.py $$(git rev-list -1 --before='1 day ago' HEAD))
 test-all:  ## like test, with all tests, also slow ones, those on workers, and Bazel's if it is installed
 	rm -rf output/tests
