@@ -12,10 +12,11 @@ import tensorflow as tf
 from scipy import sparse
 
 from tfr_smooth import recommendation, training
-from tfr_smooth.recommendation import stages
+from tfr_smooth.recommendation import stages, tables
 
 # No batch divides evenly by two replicas, and the last batch of each epoch has one user.
 NUM_USERS, BATCH_SIZE = 36, 7
+tables._STEPS = 20
 CASES = {
     "table": {"loss": "approx_ndcg", "hard_negatives": 10},
     "sparse_steps": {"negatives": 5, "refit": True},
