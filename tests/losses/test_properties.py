@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.helpers import a_batch, assert_same, checks, pad, references, value_and_gradient
 from tests.helpers.facts import BASELINES, COMBINATIONS, RELAXATIONS
 from tests.helpers.modes import COVERING, quick_or_slow
-from tfr_smooth import _keras, losses, rankings
+from tfr_smooth import losses, rankings
 
 MULTI_SCORE = ("click_em", "dual_learning", "mixture_em", "ordinal")
 SLOW = ("yeti_logistic", "gumbel_approx_ndcg", "pl_rank_ndcg", "approx_spearman")
@@ -166,39 +166,6 @@ def test_invalid_shapes_raise():
         Deviation()(tf.ones([2, 3]), tf.ones([2, 3], tf.int32))
     with pytest.raises(ValueError, match="`labels` must be numbers, got string"):
         Deviation()(tf.constant([["1", "0"]]), tf.ones([1, 2]))
-
-
-class Replica:
-    """The context of one of two replicas, which knows the sums of the other."""
-
-    num_replicas_in_sync = 2
-
-    def __init__(self, other):
-        self.other = other
-
-    def all_reduce(self, _, tensors):
-        return [tensor + other for tensor, other in zip(tensors, self.other, strict=True)]
-
-
-@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean_with_sample_weight"])
-def test_replicas_have_the_gradient_and_the_value_of_one_device(reduction, monkeypatch):
-    labels, scores = a_batch(length=6)
-    weights = np.float32([1.0, 2.0, 0.5, 3.0, 1.0])
-    loss = losses.ListNetLoss(reduction=reduction)
-    value, gradient = value_and_gradient(loss, labels, scores, weights)
-    each = losses.ListNetLoss(reduction="none")(labels, scores, weights).numpy()
-    shares = weights if reduction == "mean_with_sample_weight" else np.ones_like(weights)
-    parts, found, slopes = [slice(0, 2), slice(2, 5)], [], []
-    for part, other in (parts, parts[::-1]):
-        replica = Replica([each[other].sum(), shares[other].sum()])
-        monkeypatch.setattr(tf.distribute, "get_replica_context", lambda replica=replica: replica)
-        one = value_and_gradient(loss, labels[part], scores[part], weights[part])
-        found.append(one[0])
-        slopes.append(one[1])
-    # Keras 3 adds values and gradients of replicas; Keras 2 divides both by the number of replicas in its loop.
-    replicas = 1 if _keras.IS_KERAS_3 else 2
-    np.testing.assert_allclose(np.concatenate(slopes), replicas * gradient, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(found, [replicas * value / 2] * 2, rtol=1e-5)
 
 
 # ---- The table.

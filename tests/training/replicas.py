@@ -26,10 +26,11 @@ SPLITS = {
     "nothing relevant on the second replica": [[0, 6, 1], [5]],
     "nothing relevant": [[4], [5]],
 }
-# Losses by kind of weighting, a reduction, and half precision by a policy.
+REDUCTIONS = ("sum", "mean_with_sample_weight")
+# Losses by kind of weighting, reductions, and half precision by a policy.
 CASES = {
     **{name: (name, {}, "float32") for name in ("approx_ndcg", "mean_squared", "pairwise_logistic", "list_mle")},
-    "approx_ndcg, sum": ("approx_ndcg", {"reduction": "sum"}, "float32"),
+    **{f"approx_ndcg, {name}": ("approx_ndcg", {"reduction": name}, "float32") for name in REDUCTIONS},
     "approx_ndcg, mixed_bfloat16": ("approx_ndcg", {}, "mixed_bfloat16"),
 }
 if not _keras.IS_KERAS_3:
