@@ -52,9 +52,10 @@ SHORTER = {
     r"(users, movies, series = )600, 500": r"\g<1>200, 100",
     r"(books, authors, users = 600, 60, )800": r"\g<1>100",
     r"for user in range\(500\)": "for user in range(100)",
-    r"\(0\.15, 0\.3, 0\.6\)": "(0.3, 0.6)",
+    r"\(0\.15, 0\.3, 0\.6\)": "(0.6,)",
+    r'"dim": 64': '"dim": 8',
     r"np\.geomspace\(0\.1, 1e5, 19\)": "np.geomspace(0.1, 1e5, 3)",
-    r", 100, 300, 1000\)": ")",
+    r"\(10, 30, 100, 300, 1000\)": "(10,)",
     r"""ranker\.export\(path / "export", warmup=False\)\.name""": "1",  # csv_to_service exports such a ranker
 }
 # Few steps make TensorFlow warn that it traces often.
