@@ -34,8 +34,7 @@ SMALL = ["--length=16", "--query_length=6", "--epochs=1"]
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("eagerly")
-def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, tmp_path):
+def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, eagerly, tmp_path):
     given = [SCRIPT, *(f"--{name}={folder / 'made_up' / name}" for name in ("docs", "queries", "qrels")), *SMALL]
     given += [f"--model_dir={folder / 'bert'}", f"--output_dir={tmp_path}", "--topn=15", "--folds=3"]
     given += ["--architecture=cross", "--pretraining_epochs=1", "--losses=zero_shot smoothi_ndcg"]

@@ -52,8 +52,7 @@ def test_the_queries_of_a_fold_are_disjoint_and_changed_labels_change_the_result
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("eagerly")
-def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypatch, tmp_path):
+def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, eagerly, monkeypatch, tmp_path):
     folders, fit = [], text.TextRanker.fit
 
     def counted(ranker, *args, **kwargs):

@@ -190,8 +190,7 @@ class Interruption(tf.keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("eagerly")
-def test_training_resumes_bit_for_bit(tmp_path):
+def test_training_resumes_bit_for_bit(eagerly, tmp_path):
     """From each part, one after another: that of softmax, that of the loss, and that with all items."""
     options = {**SMALL, "loss": "list_net", "softmax_epochs": 3, "epochs": 2, "batch_size": 16}
     expected = recommendation.Recommender(**options).fit(interactions())
