@@ -1,6 +1,7 @@
 """Selects what pytest collects on each stack, keeps compiled programs, and reports the peak memory of processes."""
 
 import gc
+import importlib.metadata
 import importlib.util
 import os
 import resource
@@ -70,12 +71,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # Converted files do not fill the user's cache folder. The processes of pytest-xdist and programs inherit this.
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tfr_smooth-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True))
-    # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles.
-    starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
-    if hasattr(config, "cache") and not starts_workers:
-        import tfr_smooth
-
-        tfr_smooth.cache_programs(config.cache.mkdir("programs"))
+    # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles. With
+    # this flag, TensorFlow 2.15 cannot compile for CPUs.
+    version = importlib.metadata.version("tensorflow")
+    if hasattr(config, "cache") and not hasattr(config, "workerinput") and not version.startswith("2.15."):
+        folder = config.cache.mkdir(f"programs-{version}")
+        flags = f'--tf_xla_persistent_cache_directory="{folder}" --tf_xla_persistent_cache_device_types=CPU'
+        os.environ["TF_XLA_FLAGS"] = flags
 
 
 @pytest.hookimpl(tryfirst=True)  # before the selection by marks
