@@ -71,8 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # Converted files do not fill the user's cache folder. The processes of pytest-xdist and programs inherit this.
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tfr_smooth-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True))
-    # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles. With
-    # this flag, TensorFlow 2.15 cannot compile for CPUs.
+    # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles.
+    # With this flag, TensorFlow 2.15 cannot compile for CPUs.
     version = importlib.metadata.version("tensorflow")
     if hasattr(config, "cache") and not hasattr(config, "workerinput") and not version.startswith("2.15."):
         folder = config.cache.mkdir(f"programs-{version}")
