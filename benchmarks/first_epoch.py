@@ -30,7 +30,7 @@ def snippet(loss: str, folder: str) -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (lines,) = [found for found in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "model.fit(" in found]
     for old, new in (
-        ("import tensorflow as tf\n", "import tensorflow as tf, time\n"),
+        ("import tensorflow as tf\n", "import tensorflow as tf, tfr_smooth, time\n"),
         ('"/tmp/letor"', repr(folder)),
         (
             "tfr_smooth.losses.SmoothINDCGLoss()",

@@ -217,7 +217,8 @@ def _integers(name: str, values: Any, rows: int, *, least: int) -> np.ndarray:
     """Returns values as int64 [rows], all >= `least`."""
     array = np.asarray(values)
     if array.shape != (rows,) or array.dtype.kind not in "iu" or array.min() < least:
-        got = f"{array.dtype} {array.shape}" + (f" from {array.min()} on" if array.dtype.kind in "iuf" else "")
+        lowest = f" from {array.min()} on" if array.size and array.dtype.kind in "iuf" else ""
+        got = f"{array.dtype} {array.shape}{lowest}"
         hint = "; `pandas.factorize` numbers ids" if name == "documents" else ""
         raise ValueError(f"`{name}` must be integers >= {least}, one for each of {rows} rows, got {got}{hint}.")
     return array.astype(np.int64)

@@ -16,7 +16,6 @@ from tfr_smooth.recommendation import stages, tables
 
 # No batch divides evenly by two replicas, and the last batch of each epoch has one user.
 NUM_USERS, BATCH_SIZE = 36, 7
-tables._STEPS = 20
 CASES = {
     "table": {"loss": "approx_ndcg", "hard_negatives": 10},
     "sparse_steps": {"negatives": 5, "refit": True},
@@ -54,6 +53,7 @@ def scores(strategy, folder, cases=tuple(CASES)):
 
 
 def main(folder, name):
+    tables._STEPS = 20
     if name == "mirrored":
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)

@@ -107,7 +107,8 @@ class _Progress(tf.keras.callbacks.ProgbarLogger):
         self._times.append(time.monotonic())
         times = self._times[len(self._times) > 2 :]  # The first epoch also compiles.
         left = (times[-1] - times[0]) / (len(times) - 1) * (self.epochs - epoch - 1)
-        values = ", ".join(f"{name} {float(value):.4f}" for name, value in (logs or {}).items())
+        numbers = {name: float(value) for name, value in (logs or {}).items()}
+        values = ", ".join(f"{name} {each:{'.4f' if abs(each) >= 0.001 else '.3g'}}" for name, each in numbers.items())
         rest = f"; about {left:.0f} s left" if left < 100.0 else f"; about {left / 60.0:.0f} min left"
         erase = "\033[K" if sys.stdout.isatty() else ""
         print(f"Epoch {epoch + 1} of {self.epochs}: {values}{rest if left >= 1.0 else ''}{erase}", flush=True)
