@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "cache") and not hasattr(config, "workerinput") and not version.startswith("2.15."):
         folder = config.cache.mkdir(f"programs-{version}")
         flags = f'--tf_xla_persistent_cache_directory="{folder}" --tf_xla_persistent_cache_device_types=CPU'
-        os.environ["TF_XLA_FLAGS"] = flags
+        os.environ["TF_XLA_FLAGS"] = f"{os.environ.get('TF_XLA_FLAGS', '')} {flags}".strip()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the selection by marks

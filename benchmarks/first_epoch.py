@@ -47,7 +47,7 @@ def snippet(loss: str, folder: str) -> str:
 def seconds(loss: str, folder: str) -> tuple[float, float]:
     """Returns the processor seconds of a new process before and in the first epoch."""
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"},  # no kept programs
         "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
         "TF_NUM_INTRAOP_THREADS": str(harness.threads()),
         "TF_NUM_INTEROP_THREADS": str(harness.threads()),

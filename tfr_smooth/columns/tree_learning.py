@@ -133,7 +133,7 @@ def learn_trees(
         weak: Sequence[int] = ()  # With embeddings, which trees do not have, any feature may matter.
         if not any(column.codes or column.vector for column in layer.columns):
             is_same = before is not None and before.feature_columns[:-1] == layer.feature_columns
-            earlier = before.trees if before is not None and is_same else None
+            earlier = before.trees if before and is_same else None
             weak = earlier.weak if earlier else weak_features(data, parameters, fitted.models[0].count(_TREE))
         bias = -factor * float(np.mean(fitted.means))
         trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)

@@ -89,6 +89,10 @@ class _Progress(tf.keras.callbacks.ProgbarLogger):
         super().__init__()
         self._title = title
 
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        super().set_params(params)
+        self._steps = params["steps"]
+
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         print(self._title, flush=True)
         self._printed = time.monotonic()
@@ -99,7 +103,7 @@ class _Progress(tf.keras.callbacks.ProgbarLogger):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         if sys.stdout.isatty() and time.monotonic() > self._printed + 1.0:
-            self._printed, of = time.monotonic(), f" of {self.target}" if self.target else ""
+            self._printed, of = time.monotonic(), f" of {self._steps}" if self._steps else ""
             # The next line starts in its place, which the code erases.
             print(f"Epoch {self._epoch + 1} of {self.epochs}: batch {batch + 1}{of}\033[K", end="\r", flush=True)
 
