@@ -74,32 +74,29 @@ def test_progress_is_printed_and_all_output_files_are_those_of_the_model(finishe
 
 @pytest.fixture(scope="module")
 def interrupted(files, tmp_path_factory):
-    """The folders of a run that Ctrl-C ended and of its programs, and what it logged."""
-    output, cache = tmp_path_factory.mktemp("interrupted"), tmp_path_factory.mktemp("cache")
+    """The folder of a run that Ctrl-C ended, and what it logged."""
+    output = tmp_path_factory.mktemp("interrupted")
     run = command(files, output, f"--epochs={EPOCHS}")
-    process = helpers.start_python(*run, TF_CPP_MIN_LOG_LEVEL=None, XDG_CACHE_HOME=str(cache))
+    process = helpers.start_python(*run, TF_CPP_MIN_LOG_LEVEL=None)
     helpers.wait_until((output / "training" / "ckpt-1.index").exists, process)
     os.killpg(process.pid, signal.SIGINT)  # like a terminal, all processes
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
-    return output, cache, errors
+    return output, errors
 
 
-def test_the_default_recipe_trains_members(files, interrupted, tmp_path):
-    _, cache, _ = interrupted
-    assert any(path.is_file() for path in cache.rglob("*"))
+def test_the_default_recipe_trains_members(files, tmp_path):
     given = {"hidden": [8], "members": 2, "batch_size": 16, "epochs": 1, "schedule": "constant", "softmax_epochs": 0}
     flags = [f"--{name}={value[0] if name == 'hidden' else value}" for name, value in given.items()]
     run = command(files, tmp_path, *flags, recipe=[])
-    # With the programs of the run before.
-    done = helpers.run_python(*run, TF_CPP_MIN_LOG_LEVEL=None, XDG_CACHE_HOME=str(cache))
+    done = helpers.run_python(*run, TF_CPP_MIN_LOG_LEVEL=None)
     assert done.stderr == ""  # no log of TensorFlow
     loaded = tfr_smooth.Ranker.load(tmp_path / "best.keras")
     assert loaded.get_params() == tfr_smooth.Ranker(**given).get_params()
 
 
 def test_an_interrupted_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, interrupted):
-    output, _, errors = interrupted
+    output, errors = interrupted
     assert errors == "Interrupted. The same command resumes after the last finished epoch.\n"  # no log of TensorFlow
     printed = scripts.check_run(*command(files, output, f"--epochs={EPOCHS}"))
     assert " finished epochs in " in printed and "Epoch 1 of" not in printed
