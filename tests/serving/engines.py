@@ -28,8 +28,8 @@ class Spark:
     def table(self, frame, partitions):
         return self.session.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(partitions)
 
-    def grouped(self, frame, key):
-        return self.table(frame, 1).repartition(3, key)
+    def grouped(self, frame, key, partitions):
+        return self.table(frame, 1).repartition(partitions, key)
 
     def rows(self, found):
         return found.toPandas()
@@ -53,8 +53,8 @@ class Dask:
 
         return dask.dataframe.from_pandas(frame.sample(frac=1.0, random_state=0), npartitions=partitions, sort=False)
 
-    def grouped(self, frame, key):
-        return self.table(frame, 2).shuffle(key, npartitions=3)
+    def grouped(self, frame, key, partitions):
+        return self.table(frame, 2).shuffle(key, npartitions=partitions)
 
     def rows(self, found):
         return found.compute()
@@ -82,8 +82,8 @@ class Ray:
         table = pa.Table.from_pandas(frame.sample(frac=1.0, random_state=0), preserve_index=False)
         return ray.data.from_arrow(table).repartition(partitions)
 
-    def grouped(self, frame, key):
-        return self.table(frame, 2).repartition(3, keys=[key])
+    def grouped(self, frame, key, partitions):
+        return self.table(frame, 2).repartition(partitions, keys=[key])
 
     def rows(self, found):
         return found.to_pandas()

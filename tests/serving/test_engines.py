@@ -45,14 +45,15 @@ def check(engine, scored, ranker):
 def test_scores_are_those_of_one_process_also_if_one_is_killed(engine, ranker, tmp_path):
     """Also with partitions without rows: there are 12 queries."""
     killed = Killed(ranker, tmp_path / "killed")
-    check(engine, serving.score_partitions(engine.table(TABLE, 4), killed, partitions=15), ranker)
+    check(engine, serving.score_partitions(engine.grouped(TABLE, "query", 15), killed), ranker)
     assert (tmp_path / "killed").exists()
 
 
 def test_queries_in_several_partitions_are_found(engine, ranker):
-    check(engine, serving.score_partitions(engine.grouped(TABLE, "query"), ranker, shuffle=False), ranker)
-    with pytest.raises(ValueError, match="`frame` must have all rows of a query in one partition.*got the query"):
-        serving.score_partitions(engine.table(TABLE, 4), ranker, shuffle=False)
+    with pytest.raises(ValueError, match="`frame` must have all rows of a query in one partition.*got .* in several"):
+        serving.score_partitions(engine.table(TABLE, 4), ranker)
+    unchecked = serving.score_partitions(engine.grouped(TABLE, "query", 3), ranker, check=False)
+    check(engine, unchecked, ranker)
 
 
 def test_users_get_the_recommendations_of_one_process(engine, recommender):
@@ -86,11 +87,15 @@ def test_wrong_arguments_and_values_are_named(ranker, recommender):
         (NEW, {}, "`frame` must be a `DataFrame` of Spark or Dask, .* got DataFrame of pandas"),
         (frame.drop(columns="query"), {}, "`the column of queries` must be one of .*, got 'query'"),
         (frame.assign(score=1.0), {}, "`frame` must not have the column 'score'"),
-        (frame, {"users": "query"}, "`users` must be None for a ranker, got 'query'"),
+        (
+            frame,
+            {"users": "query"},
+            "`estimator` must be a `Recommender` for `users`, .*, got Ranker.* and users='query'",
+        ),
         (frame, {"estimator": recommender}, "`users` must be one of .*, got None"),
     ):
         with pytest.raises(ValueError, match=message):
             serving.score_partitions(given, **{"estimator": ranker, **options})
     with pytest.raises(ValueError, match="column 'price' must .*numbers.*got 'cheap'"):
-        wrong = serving.score_partitions(frame.assign(price="cheap"), ranker, shuffle=False)
+        wrong = serving.score_partitions(frame.assign(price="cheap"), ranker, check=False)
         wrong.compute(scheduler="synchronous")

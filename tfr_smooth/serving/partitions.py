@@ -14,44 +14,38 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.column_values import NESTED, value_type
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+# How each engine selects columns, and how it brings rows to the caller.
+_SELECT = {"pyspark": "select", "dask": "__getitem__", "ray": "select_columns"}
+_COLLECT = {"pyspark": "toPandas", "dask": "compute", "ray": "to_pandas"}
 
 
 def score_partitions(
-    frame: Any,
-    estimator: Any,
-    *,
-    users: str | None = None,
-    topn: int = 10,
-    partitions: int | None = None,
-    shuffle: bool = True,
+    frame: Any, estimator: Any, *, users: str | None = None, topn: int = 10, check: bool = True
 ) -> Any:
-    """Scores a table of Spark, Dask or Ray, in partitions of whole queries, by the estimator's `predict`.
+    """Scores a table of Spark, Dask or Ray, whose partitions have whole queries, by the estimator's `predict`.
 
-    The estimator is pickled, and each process makes it once. Spark runs `frame.repartition(query).mapInArrow(...)`,
-    Dask `frame.shuffle(query).map_partitions(...)`, and Ray Data `frame.repartition(partitions, keys=[query])
-    .map_batches(...)`.
+    The estimator is pickled, and each process makes it once. The engine groups the rows: `frame.repartition(1000,
+    query)` of Spark, `frame.shuffle(query)` of Dask, `frame.repartition(1000, keys=[query])` of Ray.
 
     Args:
-      frame: A `DataFrame` of Spark or Dask, or a `Dataset` of Ray.
+      frame: A `DataFrame` of Spark or Dask, or a `Dataset` of Ray. A worker holds one partition in memory.
       estimator: A `Ranker` or `TextRanker` that was trained on a table with a column of queries, or a `Recommender`,
         which recommends items instead.
       users: For a `Recommender`, the column of ids of users, or of lists of ids of items, the latest item last, which
-        represent the users.
+        represent the users. Any partitions will do.
       topn: For a `Recommender`, items per user, >= 1.
-      partitions: The number of partitions, >= 1. None: the engine's default. A worker holds one in memory.
-      shuffle: Whether to bring the rows of each query into one partition. False checks that they are, in a pass over
-        the column of queries that runs at once: for tables that are stored by query.
+      check: Whether to check that no query is in two partitions, in a pass over the column of queries that runs at
+        once and brings the ids of all queries here. False saves it if they are known to be whole.
 
     Returns:
       A lazy table of the same engine, in an order of the engine's: the rows with the further column "score", float32.
       Of a `Recommender`, a row for each user and item, with the columns "item", "score" and "rank", from 1 on.
 
     Raises:
-      ValueError: If an argument is invalid, a query has rows in two partitions without `shuffle`, or Spark would read
-        dates in another time zone than UTC. From a worker, if a column is missing or has values of another kind.
+      ValueError: If an argument is invalid, a query has rows in two partitions, or Spark would read dates in another
+        time zone than UTC. From a worker, if a column is missing or has values of another kind.
 
-    Time: that of the shuffle, and of the estimator. Memory: the rows of a partition, twice, and the estimator, per
-    process.
+    Time: that of the estimator. Memory: the rows of a partition, twice, and the estimator, per process.
 
     Example:
       >>> import dask.dataframe
@@ -60,68 +54,55 @@ def score_partitions(
       >>> frame = pd.DataFrame({"query": [1, 2, 1, 2], "price": [2.0, 3.5, 1.5, 4.0], "label": [1, 0, 0, 1]})
       >>> options = {"members": 1, "hidden": [4], "epochs": 1, "trees": False, "verbose": False}
       >>> ranker = tfr_smooth.Ranker(**options).fit(frame, label="label", query="query")
-      >>> scored = tfr_smooth.serving.score_partitions(dask.dataframe.from_pandas(frame, npartitions=2), ranker)
-      >>> list(scored.columns)
+      >>> table = dask.dataframe.from_pandas(frame, npartitions=2).shuffle("query")
+      >>> list(tfr_smooth.serving.score_partitions(table, ranker).columns)
       ['query', 'price', 'label', 'score']
     """
     engine, is_recommender = type(frame).__module__.partition(".")[0], hasattr(estimator, "recommend")
-    if engine not in _ENGINES or not hasattr(frame, "columns"):
+    if engine not in _SELECT or not hasattr(frame, "columns"):
         expected = "a `DataFrame` of Spark or Dask, or a `Dataset` of Ray"
         raise ValueError(f"`frame` must be {expected}, got {type(frame).__name__} of {engine}.")
     names = [*map(str, frame.columns() if callable(frame.columns) else frame.columns)]
-    key = None if is_recommender else _query_of(estimator, users)
-    _arguments.choice("users" if is_recommender else "the column of queries", users if is_recommender else key, names)
+    if is_recommender:
+        _arguments.choice("users", users, names)
+    elif users is not None or estimator.query_column is None:
+        expected = "a `Recommender` for `users`, or else a ranker of a table with a column of queries"
+        raise ValueError(f"`estimator` must be {expected}, got {estimator!r} and users={users!r}.")
+    else:
+        _arguments.choice("the column of queries", key := str(estimator.query_column), names)
     if twice := {"item", "score", "rank"} & {*names} if is_recommender else {"score"} & {*names}:
         raise ValueError(f"`frame` must not have the column {min(twice)!r}, which is added.")
     _arguments.integer("topn", topn, least=1)
-    _arguments.integer_or_none("partitions", partitions, least=1)
-    if not _arguments.boolean("shuffle", shuffle):
-        if partitions is not None:
-            raise ValueError(f"`partitions` must be None with `shuffle=False`, got {partitions}.")
-        if key is not None:
-            _check_whole(frame, engine, key)
-        key = None
     _check_zone(frame, engine, estimator)
-    return _ENGINES[engine](frame, functools.partial(_scored, pickle.dumps(estimator), users, topn), key, partitions)
+    if _arguments.boolean("check", check) and not is_recommender:
+        found = _mapped(engine, getattr(frame, _SELECT[engine])([key]), _different)
+        ids = getattr(found, _COLLECT[engine])()[key]
+        if ids.duplicated().any():
+            expected = f"all rows of a query in one partition: repartition or shuffle it by {key!r} first"
+            raise ValueError(f"`frame` must have {expected}, got {ids[ids.duplicated()].iloc[0]!r} in several.")
+    return _mapped(engine, frame, functools.partial(_scored, pickle.dumps(estimator), users, topn))
 
 
-def _query_of(ranker: Any, users: str | None) -> str:
-    """Returns the column of queries of a ranker."""
-    if users is not None:
-        raise ValueError(f"`users` must be None for a ranker, got {users!r}.")
-    if ranker.query_column is None:
-        raise ValueError("`estimator` must be trained on a table with a column of queries, got one without.")
-    return str(ranker.query_column)
-
-
-def _on_spark(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
+def _mapped(engine: str, frame: Any, function: Any) -> Any:
+    """Returns the lazy table of what a function returns for each partition, a table of pandas or Arrow."""
+    if engine == "dask":
+        return frame.map_partitions(function, meta=function(frame._meta))
+    if engine == "ray":
+        return frame.map_batches(function, batch_size=None, batch_format="pyarrow")
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
-    moved = [each for each in (partitions, key) if each is not None]
-    frame = frame.repartition(*moved) if moved else frame
     known = {field.name: field for field in frame.schema}
     found = function(pa.table({name: pa.nulls(0) for name in known})).schema
-    fields = [known.get(field.name) or StructField(field.name, from_arrow_type(field.type)) for field in found]
-    return frame.mapInArrow(functools.partial(_of_batches, function), StructType(fields))
+    schema = StructType([known.get(each.name) or StructField(each.name, from_arrow_type(each.type)) for each in found])
+    return frame.mapInArrow(functools.partial(_of_batches, function), schema)
 
 
-def _on_dask(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
-    if key is not None:
-        frame = frame.shuffle(key, npartitions=partitions)
-    elif partitions is not None:
-        frame = frame.repartition(npartitions=partitions)
-    return frame.map_partitions(function, meta=function(frame._meta))
+def _different(part: Any) -> Any:
+    """Returns the different rows of a partition."""
+    return part.drop_duplicates() if hasattr(part, "iloc") else part.group_by(part.column_names).aggregate([])
 
 
-def _on_ray(frame: Any, function: Any, key: str | None, partitions: int | None) -> Any:
-    if key is not None or partitions is not None:
-        blocks = partitions or frame.context.default_hash_shuffle_parallelism
-        frame = frame.repartition(blocks, keys=None if key is None else [key])
-    return frame.map_batches(function, batch_size=None, batch_format="pyarrow")
-
-
-_ENGINES = {"pyspark": _on_spark, "dask": _on_dask, "ray": _on_ray}
 _estimator_of = functools.lru_cache(maxsize=8)(pickle.loads)  # of a process
 
 
@@ -161,23 +142,3 @@ def _check_zone(frame: Any, engine: str, estimator: Any) -> None:
         if is_date and field.dataType.typeName() == "timestamp":
             expected = "times without a zone, `timestamp_ntz`, or the session's time zone UTC"
             raise ValueError(f"`frame` must have {expected}, got a timestamp in {field.name!r} and {zone!r}.")
-
-
-def _check_whole(frame: Any, engine: str, key: str) -> None:
-    """Checks that no value of a column is in two partitions."""
-    if engine == "pyspark":
-        from pyspark.sql import functions
-
-        parts = frame.select(key, functions.spark_partition_id().alias("part")).distinct()
-        split = [row[0] for row in parts.groupBy(key).count().filter("count > 1").head(1)]
-    elif engine == "dask":
-        counts = frame[[key]].map_partitions(lambda part: part.drop_duplicates()).groupby(key).size().compute()
-        split = counts.index[counts > 1].tolist()
-    else:
-        parts = frame.select_columns([key]).map_batches(
-            lambda part: part.group_by(key).aggregate([]), batch_size=None, batch_format="pyarrow"
-        )
-        split = [row[key] for row in parts.groupby(key).count().filter(lambda row: row["count()"] > 1).take(1)]
-    if split:
-        expected = "all rows of a query in one partition with `shuffle=False`"
-        raise ValueError(f"`frame` must have {expected}, got the query {split[0]!r} in several.")
