@@ -15,8 +15,9 @@ import numpy as np
 from absl import app, flags
 from figures import COLORS, GRAY, save_both
 from matplotlib.figure import Figure
+from scipy import stats
 
-from tfr_smooth import Ranker, _files, data, evaluation, metrics
+from tfr_smooth import Ranker, _files, data, metrics
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -47,13 +48,13 @@ def reliability(folder: pathlib.Path) -> dict[str, Any]:
     predictions = {"sigmoid of the score": 1.0 / (1.0 + np.exp(-ranker.predict(test)))}
     for method in ("platt", "isotonic"):
         predictions[method] = ranker.calibrate(valid, method=method).predict(test)
-    return {
-        name: {
-            field: np.round(values, 4).tolist()
-            for field, values in evaluation.reliability(is_relevant, of_method, strategy="quantile")._asdict().items()
-        }
-        for name, of_method in predictions.items()
-    }
+    found = {}
+    for name, of_method in predictions.items():
+        bins = [part for part in np.array_split(np.argsort(of_method, kind="stable"), 10) if len(part)]
+        means = {"predicted": of_method, "observed": is_relevant}
+        found[name] = {field: [round(float(each[part].mean()), 4) for part in bins] for field, each in means.items()}
+        found[name]["counts"] = list(map(len, bins))
+    return found
 
 
 def curves(history: dict[str, list[float]], best_epoch: int) -> Figure:
@@ -77,23 +78,25 @@ def stored(name: str, compute: Any, folder: str | None) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def draw_reliability(tables: dict[str, evaluation.Reliability]) -> Figure:
+def draw_reliability(tables: dict[str, dict[str, np.ndarray]]) -> Figure:
     """Observed against predicted rates of relevance, with the ideal diagonal; below, the documents of each bin."""
     figure = Figure(figsize=(5.5, 6.2), layout="constrained")
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(4.0, 1.0))
-    highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
-    axes.plot([0.0, highest], [0.0, highest], color=GRAY, linestyle=":", label="ideal")
+    axes.plot([0.0, 1.0], [0.0, 1.0], color=GRAY, linestyle=":", label="ideal")
     for (name, table), color in zip(tables.items(), COLORS, strict=False):
-        label = f"{name} (ECE {table.expected_calibration_error:.3f})"
+        predicted, observed, counts = table["predicted"], table["observed"], table["counts"]
+        label = f"{name} (ECE {np.average(np.abs(observed - predicted), weights=counts):.3f})"
         look: dict[str, Any] = {"color": color, "marker": "o", "markersize": 4.5}
-        errors = np.abs(table.intervals - table.observed[:, np.newaxis]).T
-        axes.errorbar(table.predicted, table.observed, yerr=errors, label=label, capsize=2.0, elinewidth=1.0, **look)
-        below.plot(table.predicted, table.counts, **look)
+        tests = [stats.binomtest(round(rate * count), int(count)) for rate, count in zip(observed, counts, strict=True)]
+        intervals = np.array([test.proportion_ci(method="wilson") for test in tests]).T
+        errors = np.abs(intervals - observed)
+        axes.errorbar(predicted, observed, yerr=errors, label=label, capsize=2.0, elinewidth=1.0, **look)
+        below.plot(predicted, counts, **look)
     axes.set_title("Reliability, with 95% intervals")
     axes.set_ylabel("observed rate of relevance")
     axes.legend(loc="upper left")
     below.set_yscale("log")
-    below.set_ylim(0.7, 1.5 * max(table.counts.max() for table in tables.values()))  # from one document on
+    below.set_ylim(0.7, 1.5 * max(table["counts"].max() for table in tables.values()))  # from one document on
     below.set_ylabel("documents")
     below.set_xlabel("predicted rate of relevance")
     return figure
@@ -105,10 +108,7 @@ def main(argv: list[str]) -> None:
     trained = stored("training_curves", training, _TRIVAGO.value)
     measured = {name: values for name, values in trained["history"].items() if name != "loss"}
     methods = stored("reliability", reliability, _LETOR.value)
-    tables = {
-        name: evaluation.Reliability(**{field: np.array(values) for field, values in fields.items()})
-        for name, fields in methods.items()
-    }
+    tables = {name: {field: np.array(each) for field, each in fields.items()} for name, fields in methods.items()}
     for name, draw in (
         ("training_curves", lambda: curves(measured, trained["best_epoch"])),
         ("reliability", lambda: draw_reliability(tables)),

@@ -1,7 +1,7 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, and calibration."""
+"""Evaluation: trec_eval's metrics, TREC files and a significance test."""
 
 from tfr_smooth.evaluation.segments import BySegment
-from tfr_smooth.evaluation.statistics import Comparison, Reliability, randomization_test, reliability
+from tfr_smooth.evaluation.statistics import Comparison, randomization_test
 from tfr_smooth.evaluation.trec import (
     Estimate,
     ScoredQuery,
@@ -16,14 +16,12 @@ __all__ = [
     "BySegment",
     "Comparison",
     "Estimate",
-    "Reliability",
     "ScoredQuery",
     "document_names",
     "evaluate_rows",
     "randomization_test",
     "read_qrels",
     "read_run",
-    "reliability",
     "trec_eval",
     "trec_eval_by_query",
     "write_qrels",
