@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +28,21 @@ _MOST_PRINTED = 40  # columns
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch. Not tuned.
 _MOST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 2**14  # not tuned: splitting takes much more memory than the texts
+
+
+class Part(NamedTuple):
+    """Features that are computed together.
+
+    Attributes:
+      kind: "numbers", "column", "match", "statistic", "ranks" or "share".
+      names: For each feature, the name of its column, match or statistic.
+      features: Returns them, float32 [..., len(names)], from the values of columns by name, as their `prepare` returns
+        them; also the numbers of all columns of numbers, and the mask of lists [batch, list], or None.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    features: Callable[[Mapping[str, Any], tf.Tensor | None], tf.Tensor]
 
 
 @_serialization.register
@@ -142,12 +157,36 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self.built = True
 
     @functools.cached_property
+    def parts(self) -> list[Part]:
+        """The features, as `prepare` computes them: first all numbers at once, as there may be thousands of columns."""
+        flags = [column.name for column in self._numbers if column.has_missing]
+        parts = [Part("numbers", (*self.number_names, *flags), functools.partial(_of_numbers, self._numbers))]
+        for place, column in enumerate(self._others):
+            of_column = functools.partial(_of_column, column, getattr(self, f"_resource_{place}"))
+            parts.append(Part("column", (column.name,) * column.width, of_column))
+        for match in self.matches:
+            parts.append(Part("match", (match.name,) * match.width, functools.partial(_of_match, match)))
+        for place, statistic in enumerate(self.statistics):
+            learned = slice(WIDTH * place, WIDTH * (place + 1))
+            of_values = functools.partial(_of_statistic, statistic, getattr(self, f"_statistic_{place}"), learned)
+            parts.append(Part("statistic", (statistic.name,) * WIDTH, of_values))
+        parts.append(Part("ranks", self.list_ranks, functools.partial(_ranks, self.columns, self.list_ranks)))
+        parts += [Part("share", (name,), functools.partial(_share, name)) for name in self.list_shares]
+        return [part for part in parts if part.names]
+
+    @functools.cached_property
+    def _places(self) -> np.ndarray:
+        """The place of each feature among those of the parts: those of columns are in the order of the columns."""
+        order = {column.name: place for place, column in enumerate(self.columns)}
+        of_columns = [order[name] for part in self.parts if part.kind in ("numbers", "column") for name in part.names]
+        count = sum(len(part.names) for part in self.parts)
+        return np.array([*np.argsort(of_columns, kind="stable"), *range(len(of_columns), count)])
+
+    @functools.cached_property
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
-        names = [column.name for column in self.columns for _ in range(column.width)]
-        names += [match.name for match in self.matches for _ in range(match.width)]
-        names += [statistic.name for statistic in self.statistics for _ in range(WIDTH)]
-        return (*names, *self.list_ranks, *self.list_shares, *([TREES] if self.trees else []))
+        names = [name for part in self.parts for name in part.names]
+        return (*(names[place] for place in self._places), *([TREES] if self.trees else []))
 
     def __str__(self) -> str:
         """Returns what was learned: the kinds of the columns, statistics, matches and ranks, one or more lines each."""
@@ -297,36 +336,15 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         Returns:
           float32 [..., num_features].
         """
-        parts = [number_features(tf.convert_to_tensor(numbers), self._numbers)] if self._numbers else []
         values = {column.name: tf.convert_to_tensor(others[column.name]) for column in self._others}
         values.update({name: self._embedded(name, values[name]) for name in self.encoders})
         values = {column.name: column.prepare(values[column.name]) for column in self._others}
-        for place, column in enumerate(self._others):
-            parts.append(column.features(values[column.name], getattr(self, f"_resource_{place}")))
-        parts += [match.features(*(values[name] for name in match.columns)) for match in self.matches]
-        learned = others.get(STATISTICS)
-        if learned is None:
-            for place, statistic in enumerate(self.statistics):
-                of_columns = [values[name] for name in statistic.columns]
-                parts.append(statistic.features(of_columns, getattr(self, f"_statistic_{place}")))
-        else:
-            parts.append(learned[..., : WIDTH * len(self.statistics)])
-        if self.needs_lists:
-            if (shape := parts[0].shape[:-1]).rank != 2:
-                expected = "[batch, list] for `list_ranks` and `list_shares`"
-                raise ValueError(f"`inputs` must be {expected}, got shape {shape}.")
-            mask = tf.ones(tf.shape(parts[0])[:2], tf.bool) if mask is None else mask
-        if self.list_ranks:
-            ordered = list_context.ordered_values(self.columns, numbers, values, self.list_ranks)
-            parts.append(list_context.list_ranks(ordered, mask))
-        parts += [list_context.list_shares(values[name], mask)[..., tf.newaxis] for name in self.list_shares]
-        features, places = tf.concat(parts, axis=-1), self._places
+        values |= {name: others[name] for name in (STATISTICS,) if name in others} | {ALL_NUMBERS: numbers}
+        features, places = tf.concat([part.features(values, mask) for part in self.parts], axis=-1), self._places
         if not np.array_equal(places, np.arange(len(places))):
             features = tf.gather(features, places, axis=-1)
-        if self.trees is None:
-            return features
-        if learned is not None:
-            return tf.concat([features, learned[..., -1:]], axis=-1)
+        if self.trees and STATISTICS in others:
+            return tf.concat([features, others[STATISTICS][..., -1:]], axis=-1)
         return self.with_score(features)
 
     def with_score(self, features: tf.Tensor) -> tf.Tensor:
@@ -335,16 +353,6 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             return features
         score = self.trees(self.tree_inputs(features))
         return tf.concat([features, score[..., tf.newaxis]], axis=-1)
-
-    @functools.cached_property
-    def _places(self) -> np.ndarray:
-        """The place of each feature among those that `prepare` computes: first all numbers, and last their flags."""
-        places = {column.name: place for place, column in enumerate(self.columns)}
-        flags = [column for column in self._numbers if column.has_missing]
-        others = [column for column in self._others for _ in range(column.width)]
-        computed = [places[column.name] for column in (*self._numbers, *flags, *others)]
-        in_order = np.argsort(computed, kind="stable")
-        return np.array([*in_order, *range(len(in_order), self.num_features - bool(self.trees))])
 
     def _embedded(self, name: str, texts: Any) -> tf.Tensor:
         """Returns the vectors [..., length] of texts [...], each computed once, NaN for ""; or of ids [..., tokens]."""
@@ -479,6 +487,37 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
             return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
 
         return batches.prefetched(dataset.map(prepare, num_parallel_calls=2, deterministic=True))
+
+
+def _of_numbers(columns: tuple[Any, ...], values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    return number_features(tf.convert_to_tensor(values[ALL_NUMBERS]), columns)
+
+
+def _of_column(column: Column, resource: Any, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    return column.features(values[column.name], resource)
+
+
+def _of_match(match: Match, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    return match.features(*(values[name] for name in match.columns))
+
+
+def _of_statistic(
+    statistic: Statistic, resource: Any, learned: slice, values: Mapping[str, Any], mask: Any
+) -> tf.Tensor:
+    """Returns the features of a statistic; of training documents, those that other documents made."""
+    if STATISTICS in values:
+        return values[STATISTICS][..., learned]
+    return statistic.features([values[name] for name in statistic.columns], resource)
+
+
+def _ranks(columns: Sequence[Column], names: Sequence[str], values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    ordered = list_context.ordered_values(columns, values[ALL_NUMBERS], values, names)
+    return list_context.list_ranks(ordered, list_context.checked_mask(ordered[..., 0], mask))
+
+
+def _share(name: str, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    of_column = values[name]
+    return list_context.list_shares(of_column, list_context.checked_mask(of_column.places, mask))[..., tf.newaxis]
 
 
 def _chosen(argument: str, given: Sequence[str], names: Sequence[str], of: str) -> tuple[str, ...]:

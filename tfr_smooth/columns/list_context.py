@@ -84,6 +84,13 @@ def list_shares(values: DistinctValues, mask: tf.Tensor) -> tf.Tensor:
     return tf.math.divide_no_nan(sums, numbers * (documents - 1.0))
 
 
+def checked_mask(rows: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+    """Returns the mask of rows, which must be [batch, list]; None is True for all."""
+    if rows.shape.rank != 2:
+        raise ValueError(f"`inputs` must be [batch, list] for `list_ranks` and `list_shares`, got shape {rows.shape}.")
+    return tf.ones(tf.shape(rows), tf.bool) if mask is None else mask
+
+
 def ordered_columns(columns: Sequence[Column]) -> list[str]:
     """Returns the names of the columns that can have ranks: first those of numbers, then those of dates."""
     names = {stacked: [c.name for c in columns if c.ordered and c.stacked == stacked] for stacked in (True, False)}

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _estimator, _files
-from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector
+from tfr_smooth.columns import Category, Column, Id, TableFeatures, Vector, list_context
 from tfr_smooth.data.roles import ALL_NUMBERS
 from tfr_smooth.models import Scorer, TableScorer
 from tfr_smooth.serving import ranker_export, versions
@@ -155,29 +155,34 @@ class _Lookup(NamedTuple):
 
 
 class _LookedUp(TableFeatures):
-    """The layer of columns of which some are features of texts, which it returns in the order of another layer."""
+    """A layer with the parts of another one, in which the features of some columns are looked up as one vector."""
 
-    def __init__(self, layer: TableFeatures, columns: Sequence[Column]) -> None:
-        given: dict[str, Any] = {"matches": layer.matches, "list_ranks": layer.list_ranks, "trees": layer.trees}
-        super().__init__(columns, **given, stacked=layer.stacked)
+    def __init__(self, layer: TableFeatures, columns: Sequence[Column], lookups: Mapping[str, _Lookup]) -> None:
+        super().__init__(columns, trees=layer.trees, stacked=layer.stacked)
+        parts, ends = [], dict.fromkeys(lookups, 0)
+        for part in layer.parts:
+            name = part.names[0]
+            if part.kind in ("column", "statistic", "share") and name in ends:
+                start, ends[name] = ends[name], ends[name] + len(part.names)
+                features = _shares if part.kind == "share" else _sliced
+                part = part._replace(features=functools.partial(features, name, slice(start, ends[name])))
+            parts.append(part)
         self.tree_inputs = layer.tree_inputs  # type: ignore[method-assign]
-        names, wanted = (each.feature_columns[: len(self._places)] for each in (self, layer))
-        # Stable: the features of a column, with its statistic, keep their order.
-        in_order = np.argsort(names, kind="stable")[np.argsort(np.argsort(wanted, kind="stable"), kind="stable")]
-        self._places, self._shared = self._places[in_order], layer.list_shares
+        self.__dict__.update(parts=parts, _places=layer._places)
 
-    def prepare(self, numbers: Any, others: Mapping[str, Any], mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the features, with the shares of columns of texts in place of the numbers of the texts."""
-        others = dict(others)
-        for name in self._shared:
-            numbered = others[name][..., -1:]
-            known = ~tf.math.is_nan(numbered) & (True if mask is None else mask[..., tf.newaxis])
-            is_equal = tf.equal(numbered, tf.transpose(numbered, [0, 2, 1])) & tf.transpose(known, [0, 2, 1])
-            equal = tf.reduce_sum(tf.cast(is_equal, tf.float32), axis=2, keepdims=True)
-            documents = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
-            shares = tf.where(known, tf.math.divide_no_nan(equal - 1.0, documents - 1.0), 0.0)
-            others[name] = tf.concat([others[name][..., :-1], shares], axis=-1)
-        return super().prepare(numbers, others, mask)
+
+def _sliced(name: str, places: slice, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    return values[name][..., places]
+
+
+def _shares(name: str, place: slice, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
+    """Returns the shares of texts [batch, list, 1], given by their numbers."""
+    numbered = values[name][..., place]
+    known = ~tf.math.is_nan(numbered) & list_context.checked_mask(numbered[..., 0], mask)[..., tf.newaxis]
+    is_equal = tf.equal(numbered, tf.transpose(numbered, [0, 2, 1])) & tf.transpose(known, [0, 2, 1])
+    equal = tf.reduce_sum(tf.cast(is_equal, tf.float32), axis=2, keepdims=True)
+    documents = tf.reduce_sum(tf.cast(known, tf.float32), axis=1, keepdims=True)
+    return tf.where(known, tf.math.divide_no_nan(equal - 1.0, documents - 1.0), 0.0)
 
 
 def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
@@ -205,7 +210,7 @@ def _with_lookups(model: TableScorer) -> tuple[TableScorer, dict[str, _Lookup]]:
     for statistic in layer.statistics:
         if len(statistic.columns) > 1:
             _refuse(f"cross of {list(statistic.columns)}")
-    layer = _LookedUp(layer, columns)
+    layer = _LookedUp(layer, columns, lookups)
     return TableScorer(layer, model.scorer, query_columns=model.query_columns), lookups
 
 
