@@ -12,6 +12,8 @@ from tfr_smooth import _files
 from tfr_smooth.data.reading.text_files import numbered_lines
 from tfr_smooth.evaluation.trec import ScoredQuery, check_field, checked
 
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
 
 def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, tag: str = "tfr_smooth") -> None:
     r"""Writes a ranker's scores as a TREC run file.
@@ -110,10 +112,9 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """
     run: dict[str, dict[str, float]] = {}
     for place, (query_id, _, doc_id, _, text, _) in _fields(path, "query_id Q0 doc_id rank score tag"):
-        score = _number(text)
-        if not math.isfinite(score):
+        if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
             raise ValueError(f"{place}: score {text!r} is not a finite number")
-        _add(run.setdefault(query_id, {}), doc_id, score, place, query_id)
+        _add(run.setdefault(query_id, {}), doc_id, float(text), place, query_id)
     return run
 
 
@@ -162,13 +163,6 @@ def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, lis
             yield place, [field.decode() for field in fields]
         except UnicodeDecodeError as error:
             raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return math.nan if "_" in text else float(text)
-    except ValueError:
-        return math.nan
 
 
 def _add(documents: dict[str, Any], doc_id: str, value: float, place: str, query_id: str) -> None:
