@@ -53,23 +53,17 @@ def real(
     most: float = math.inf,
 ) -> float:
     """Returns `value` as a float if it is a finite number in (above, below) and in [least, most]."""
-    lower = f"({above:g}" if above > -math.inf else f"[{least:g}"
-    if most < math.inf:
-        expected = f"a number in {lower}, {most:g}]"
-    elif below < math.inf:
-        expected = f"a number in {lower}, {below:g})"
-    elif least > -math.inf:
-        expected = f"a finite number >= {least:g}"
-    elif above > -math.inf:
-        expected = f"a finite number > {above:g}"
-    else:
-        expected = "a finite number"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        _refuse(name, expected, value)
-    number = float(value)
-    if not (math.isfinite(number) and above < number < below and least <= number <= most):
-        _refuse(name, expected, value)
-    return number
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = float(value) if is_number else math.nan
+    if math.isfinite(number) and above < number < below and least <= number <= most:
+        return number
+    expected = "a finite number"
+    if most < math.inf or below < math.inf:
+        lower = f"({above:g}" if above > -math.inf else f"[{least:g}"
+        expected = f"a number in {lower}, {most:g}]" if most < math.inf else f"a number in {lower}, {below:g})"
+    elif least > -math.inf or above > -math.inf:
+        expected += f" >= {least:g}" if least > -math.inf else f" > {above:g}"
+    _refuse(name, expected, value)
 
 
 def scale(name: str, value: Any) -> float:
@@ -89,10 +83,10 @@ def temperature(name: str, value: Any) -> float | tf.Variable:
     return value
 
 
-def integer(name: str, value: Any, *, least: int, most: float = math.inf) -> int:
-    """Returns `value` as an int if it is a whole number >= `least` and <= `most`."""
+def integer(name: str, value: Any, *, least: int, most: float = math.inf, other: str = "") -> int:
+    """Returns `value` as an int if it is a whole number >= `least` and <= `most`; the error names `other` values."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        _refuse(name, f"an integer >= {least}", value)
+        _refuse(name, f"an integer >= {least}{other}", value)
     if int(value) > most:
         _refuse(name, f"an integer <= {most}", value)
     return int(value)
@@ -100,12 +94,7 @@ def integer(name: str, value: Any, *, least: int, most: float = math.inf) -> int
 
 def integer_or_none(name: str, value: Any, *, least: int) -> int | None:
     """Returns `value` as an int if it is a whole number >= `least`, or None."""
-    if value is None:
-        return None
-    try:
-        return integer(name, value, least=least)
-    except ValueError:
-        _refuse(name, f"an integer >= {least} or None", value)
+    return None if value is None else integer(name, value, least=least, other=" or None")
 
 
 def count_or_fraction(name: str, value: Any) -> int | float:
