@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -110,7 +111,7 @@ class _Tree(NamedTuple):
 
     Attributes:
       values: The values of the leaves.
-      categories: The words of the sets of categories, and where the set of each starts.
+      categories: The sets of categories that go left, of which the threshold of a node is the number.
     """
 
     features: np.ndarray
@@ -119,7 +120,7 @@ class _Tree(NamedTuple):
     left: Sequence[int]
     right: Sequence[int]
     values: np.ndarray
-    categories: tuple[np.ndarray, np.ndarray]
+    categories: Sequence[np.ndarray]
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> _Tree:
@@ -152,21 +153,17 @@ class _Tree(NamedTuple):
             for side, of_node in zip(sides, children, strict=True):
                 child = int(of_node[node])
                 side[node] = 1 << ~child if child < 0 else sides[0][child] | sides[1][child]
-        return cls(features, thresholds, decisions, sides[0], sides[1], values, (words, starts))
+        sets = [words[start:end].view(np.uint8) for start, end in itertools.pairwise(starts)]
+        categories = [np.flatnonzero(np.unpackbits(of_node, bitorder="little")) for of_node in sets]
+        return cls(features, thresholds, decisions, sides[0], sides[1], values, categories)
 
     def goes_left(self, node: int, x: np.ndarray) -> np.ndarray:
         """Returns the decisions of a node, as LightGBM makes them, for values float32 [n]."""
-        kind, is_nan = int(self.decisions[node]), np.isnan(x)
+        kind = int(self.decisions[node])
         missing = kind >> 2 & 3  # 0: none, 1: zero, 2: NaN
         if kind & 1:
-            words, starts = self.categories
-            place = int(self.thresholds[node])
-            of_node = words[starts[place] : starts[place + 1]]
-            codes = np.where(is_nan, -1.0, np.clip(x, -1.0, 32.0 * len(of_node))).astype(int)
-            is_known = (codes >= 0) & (codes < 32 * len(of_node))
-            bits = of_node[np.where(is_known, codes, 0) // 32] >> (np.where(is_known, codes, 0) % 32).astype(np.uint32)
-            return is_known & (bits & 1 > 0)
-        x = np.where(is_nan & (missing != 2), np.float32(0.0), x)
+            return np.isin(np.trunc(x), self.categories[int(self.thresholds[node])])
+        x = np.where(np.isnan(x) & (missing != 2), np.float32(0.0), x)
         is_missing = np.isnan(x) if missing == 2 else (np.abs(x) <= _ZERO) & (missing == 1)
         return np.where(is_missing, bool(kind & 2), x.astype(float) <= self.thresholds[node])
 
@@ -174,10 +171,8 @@ class _Tree(NamedTuple):
         """Returns the float32 values x of which the decision of a node may differ from that of the next larger one."""
         kind = int(self.decisions[node])
         if kind & 1:
-            _, starts = self.categories
-            place = int(self.thresholds[node])
-            ends = np.arange(1, 1 + 32 * (starts[place + 1] - starts[place]), dtype=np.float32)
-            return [np.float32(-1.0), *np.nextafter(ends, np.float32(0.0))]
+            most = self.categories[int(self.thresholds[node])].max(initial=0)
+            return [np.float32(-1.0), *np.nextafter(np.arange(1, most + 2, dtype=np.float32), np.float32(0.0))]
         with np.errstate(over="ignore"):
             cut = np.float32(self.thresholds[node])
         cut = cut if cut <= self.thresholds[node] else np.nextafter(cut, np.float32(-np.inf))
