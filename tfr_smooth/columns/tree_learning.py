@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -128,15 +128,14 @@ def learn_trees(
     try:
         places = queries[of_lists] if order is None else order[queries[of_lists]]
         parts = _PARTS if x.size < _FOR_THREADS else _FEW_PARTS
-        fitted = _Fitted.of(data, parameters, parts_of_queries(places, parts))
-        factor = slope(fitted.scores, labels, lengths)
+        models, scores, means = _fitted(data, parameters, parts_of_queries(places, parts))
+        factor = slope(scores, labels, lengths)
         weak: Sequence[int] = ()  # With embeddings, which trees do not have, any feature may matter.
         if not any(column.codes or column.vector for column in layer.columns):
             is_same = before is not None and before.feature_columns[:-1] == layer.feature_columns
             earlier = before.trees if before and is_same else None
-            weak = earlier.weak if earlier else weak_features(data, parameters, fitted.models[0].count(_TREE))
-        bias = -factor * float(np.mean(fitted.means))
-        trees = Trees(models=fitted.models, weight=factor, bias=bias, weak=weak)
+            weak = earlier.weak if earlier else weak_features(data, parameters, models[0].count(_TREE))
+        trees = Trees(models=models, weight=factor, bias=-factor * float(np.mean(means)), weak=weak)
     except Exception as error:  # LightGBM checks parameters in many ways.
         if not given:
             raise
@@ -148,7 +147,7 @@ def learn_trees(
     other_rows = others.rows
     for places, inputs in _inputs(layer, others):
         column[other_rows[places], 0] = trees(inputs)
-    column[rows, 0] = factor * fitted.scores
+    column[rows, 0] = factor * scores
     in_memory = lists.is_prepared and 4 * len(column) * layer.num_features <= _MOST_BYTES
     with_scores = _with_scores(lists, DENSE if in_memory else STATISTICS, column)
     return layer.replace(trees=trees), with_scores
@@ -161,40 +160,34 @@ def _inputs(layer: TableFeatures, lists: Lists) -> Iterator[tuple[np.ndarray, np
         yield places, layer.tree_inputs(layer.features(lists, rows[places], lengths)).numpy()
 
 
-class _Fitted(NamedTuple):
-    """Models of LightGBM, each of all parts of the queries but one.
+def _fitted(
+    data: Mapping[str, Any], given: Mapping[str, Any], part_of_query: np.ndarray
+) -> tuple[list[str], np.ndarray, list[float]]:
+    """Trains models of LightGBM, each on all parts of the queries but one.
 
-    Attributes:
-      models: Their texts.
-      scores: The scores of the documents by the model of the other parts, minus their mean in the part.
-      means: These means.
+    The number of trees is the best one for the parts that each has not seen.
+
+    Args:
+      data: The arguments of LightGBM's data set.
+      given: Parameters.
+      part_of_query: The part of each query, from 0 on.
+
+    Returns:
+      The texts of the models, the scores of the documents by the model of the other parts, minus their mean in the
+      part, and these means.
     """
+    import lightgbm
 
-    models: list[str]
-    scores: np.ndarray
-    means: list[float]
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any], given: Mapping[str, Any], part_of_query: np.ndarray) -> _Fitted:
-        """Trains the models; the number of trees is the best one for the parts that each has not seen.
-
-        Args:
-          data: The arguments of LightGBM's data set.
-          given: Parameters.
-          part_of_query: The part of each query, from 0 on.
-        """
-        import lightgbm
-
-        x, parameters, part = data["data"], _parameters(data, given), np.repeat(part_of_query, data["group"])
-        folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(part.max() + 1)]
-        data_set = lightgbm.Dataset(**data, params=parameters)
-        cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
-        best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
-        for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
-            values = booster.predict(x[rows], num_iteration=best, raw_score=True, num_threads=parameters["num_threads"])
-            means.append(float(values.mean()))
-            scores[rows] = values - means[-1]
-        return cls([booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means)
+    x, parameters, part = data["data"], _parameters(data, given), np.repeat(part_of_query, data["group"])
+    folds = [(np.flatnonzero(part != place), np.flatnonzero(part == place)) for place in range(part.max() + 1)]
+    data_set = lightgbm.Dataset(**data, params=parameters)
+    cv: Any = lightgbm.cv(parameters, data_set, folds=folds, return_cvbooster=True)["cvbooster"]
+    best, scores, means = max(cv.best_iteration, 0) or None, np.zeros(len(x)), []
+    for booster, (_, rows) in zip(cv.boosters, folds, strict=True):
+        values = booster.predict(x[rows], num_iteration=best, raw_score=True, num_threads=parameters["num_threads"])
+        means.append(float(values.mean()))
+        scores[rows] = values - means[-1]
+    return [booster.model_to_string(num_iteration=best) for booster in cv.boosters], scores, means
 
 
 def _parameters(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
