@@ -193,14 +193,13 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         lines = [] if self.stacked else str(self.columns).splitlines()
         if more := len(lines[_MOST_PRINTED:]):
             lines[_MOST_PRINTED:] = [f"... and {more:,} more columns: print `columns_`"]
-        if self.statistics:
-            lines.append(f"Statistics: {listed([statistic.name for statistic in self.statistics])}")
-        if self.matches:
-            lines.append(f"Matches: {'; '.join(match.name for match in self.matches)}")
-        if self.list_ranks:
-            lines.append(f"List ranks: {listed(self.list_ranks)}")
-        if self.list_shares:
-            lines.append(f"List shares: {listed(self.list_shares)}")
+        for title, names in (
+            ("Statistics", [statistic.name for statistic in self.statistics]),
+            ("Matches", [match.name for match in self.matches]),
+            ("List ranks", self.list_ranks),
+            ("List shares", self.list_shares),
+        ):
+            lines += [f"{title}: {listed(names)}"] if names else []
         if self.trees:
             lines.append(str(self.trees))
         return "\n".join(lines)
