@@ -364,21 +364,6 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, encoder.embed(values))
         return tf.reshape(tf.gather(vectors, places), tf.concat([tf.shape(texts), vectors.shape[1:]], axis=0))
 
-    def compute_output_shape(self, input_shape: Any) -> tf.TensorShape:
-        """Returns the shape of the features.
-
-        Args:
-          input_shape: The shapes of the columns by name, or the shape of the numbers with `stacked`.
-
-        Returns:
-          The shape of the rows, with the number of features.
-        """
-        if self.stacked:
-            return tf.TensorShape([*input_shape[:-1], self.num_features])
-        first = self.columns[0]
-        rows = input_shape[first.name][:-1] if first.shape else input_shape[first.name]
-        return tf.TensorShape([*rows, self.num_features])
-
     def raw_lists(self, lists: Lists) -> Lists:
         """Returns other lists with the raw values of the columns as features.
 
