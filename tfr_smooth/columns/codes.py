@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -36,12 +36,6 @@ class DistinctValues(NamedTuple):
     places: tf.Tensor
     texts: tf.Tensor
 
-    @classmethod
-    def of(cls, values: tf.Tensor, split: Callable[[tf.Tensor], tf.RaggedTensor]) -> DistinctValues:
-        """Returns the parts of strings [...]."""
-        distinct, places = tf.unique(tf.reshape(values, [-1]))
-        return cls(split(distinct), tf.reshape(places, tf.shape(values)), distinct)
-
 
 class SplitColumn(Column):
     """Base class of columns of texts that have parts, such as words, or are one part each."""
@@ -71,7 +65,8 @@ class SplitColumn(Column):
 
     def prepare(self, values: tf.Tensor) -> DistinctValues:
         """Returns the different values, split."""
-        return DistinctValues.of(values, self.split)
+        distinct, places = tf.unique(tf.reshape(values, [-1]))
+        return DistinctValues(self.split(distinct), tf.reshape(places, tf.shape(values)), distinct)
 
 
 def whole(texts: Any) -> Any:

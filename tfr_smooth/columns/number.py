@@ -118,11 +118,6 @@ class Boolean(Number):
     default_for = ("boolean",)
 
     @classmethod
-    def learn(cls, values: TrainingValues) -> Boolean:
-        """Returns the column of training values."""
-        return cls(name=values.name, fill=mean_of(values), has_missing=values.has_missing)
-
-    @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
         """Returns the values, of which the known ones must be 0 or 1."""
         if not pa.types.is_boolean(values.type):

@@ -113,13 +113,9 @@ class Encoded(Vector):
     dtype = tf.string
     missing_value = ""
     empty_type = pa.large_string()
+    shape: ClassVar[list[int]] = []
 
     @classmethod
     def learn(cls, values: kinds.TrainingValues) -> Encoded:
         """Returns the column of training values; the option is the length."""
         return cls(name=values.name, has_missing=values.has_missing, length=int(values.option or 0))
-
-    @property
-    def shape(self) -> list[int]:
-        """The shape of the raw value of a row."""
-        return []
