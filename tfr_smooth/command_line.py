@@ -203,9 +203,9 @@ def _score(arguments: Sequence[str]) -> None:
     if len(names) != 2 or len({*columns, *names}) < len(columns) + 2:
         expected = f"SCORE,RANK, two different names that are none of {listed(columns)}"
         raise ValueError(f"--names must be {expected}, got {given['names']!r}.")
-    query = (
-        estimator.query_column if estimator.query_column in columns else of_texts.get("query", estimator.query_column)
-    )
+    query = estimator.query_column
+    if query not in columns:
+        query = of_texts.get("query", query)
     if query is None:
         raise ValueError("MODEL must have a column of queries, got one that was trained without.")
     lists = data.from_table(table, query=query, label=None, features=[query])

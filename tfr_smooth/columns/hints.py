@@ -43,12 +43,10 @@ def warn_of_columns(layer: TableFeatures, lists: Lists) -> None:
     if constant:
         warn(f"The columns {listed(constant)} have the same value in all rows, which ranks nothing.")
     if told := columns_of_label(layer, lists):
-        reason = (
-            "which of two documents has the higher label nearly always follows from the value, or from a missing one"
-        )
         warn(
-            f"The columns {listed(told)} nearly are the label: {reason}. Without what is known only after it, such as "
-            "a purchase after a click, scores are honest: select the others by `features`."
+            f"The columns {listed(told)} nearly are the label: which of two documents has the higher label nearly "
+            "always follows from the value, or from a missing one. Without what is known only after it, such as a "
+            "purchase after a click, scores are honest: select the others by `features`."
         )
     shown = [column.name for column in layer.columns if _OF_PLACE.search(column.name) and column.kind == "number"]
     if shown and all(np.isin(lists.values(name), (0, 1)).all() for name in lists.roles.labels):

@@ -321,11 +321,9 @@ def _trigrams(words: tf.RaggedTensor) -> tf.RaggedTensor:
     one, two, three = letters.values[:-2], letters.values[1:-1], letters.values[2:]
     word = letters.value_rowids()
     inside = tf.equal(word[:-2], word[2:])
-    codes = tf.boolean_mask(((one * _MOST_LETTERS + two) * _MOST_LETTERS + three) % _CODES, inside)
-    of_words = tf.RaggedTensor.from_value_rowids(
-        codes, tf.boolean_mask(word[:-2], inside), letters.nrows(), validate=False
-    )
-    gathered = tf.gather(of_words, places)
+    codes = ((one * _MOST_LETTERS + two) * _MOST_LETTERS + three) % _CODES
+    codes, word = (tf.boolean_mask(of_trigrams, inside) for of_trigrams in (codes, word[:-2]))
+    gathered = tf.gather(tf.RaggedTensor.from_value_rowids(codes, word, letters.nrows(), validate=False), places)
     splits = tf.gather(gathered.row_splits, words.row_splits)
     return tf.RaggedTensor.from_row_splits(gathered.values, splits, validate=False)
 
@@ -357,10 +355,8 @@ def _overlap(
         sums = tf.stack([tf.ones_like(weight), weight, vector * vector], axis=1)
         totals.append(tf.gather(tf.math.unsorted_segment_sum(sums, of_column.text, of_column.texts), place))
     # The terms of the first text of each row, and their places among those of the second text.
-    of_rows = tf.gather(
-        tf.RaggedTensor.from_value_rowids(tf.range(tf.size(first.text)), first.text, first.texts, validate=False),
-        places[0],
-    )
+    terms_of_texts = tf.range(tf.size(first.text)), first.text, first.texts
+    of_rows = tf.gather(tf.RaggedTensor.from_value_rowids(*terms_of_texts, validate=False), places[0])
     row, ours = of_rows.value_rowids(), of_rows.values
     wanted = tf.cast(tf.gather(places[1], row), tf.int64) * 2**32 + tf.gather(first.code, ours)
     size = tf.size(second.text)

@@ -313,10 +313,8 @@ def _learn(names: tuple[str, ...], values: _Occurrences, rows: _Rows) -> tuple[S
     places[kept] = np.arange(len(kept))
     # Of each value, the sums in the other parts, and last those in all parts, which rows outside of training have.
     cells, size = places[values.codes] * (rows.parts + 1) + part, (len(kept) + 1) * (rows.parts + 1)
-    sums, counts = (
-        _of_other_parts(np.bincount(cells, weights, size).reshape(-1, rows.parts + 1))
-        for weights in (target, is_training.astype(float))
-    )
+    weights = (target, is_training.astype(float))
+    sums, counts = (_of_other_parts(np.bincount(cells, of, size).reshape(-1, rows.parts + 1)) for of in weights)
     per_row = np.maximum(np.bincount(values.rows, minlength=len(rows.part)), 1)
 
     def mean(table: np.ndarray) -> np.ndarray:

@@ -203,9 +203,8 @@ def _in_canonical_order(values: tf.Tensor, splits: tf.Tensor) -> tf.Tensor:
     places = tf.where(values >= 2**_COMBINING_CLASS)[:, 0]
     marks = tf.gather(values, places)
     # The number of other values and texts before a mark is the same for all marks of a run, and only for these.
-    runs = (
-        places - tf.range(tf.size(places, tf.int64)) + tf.searchsorted(splits, places, side="right", out_type=tf.int64)
-    )
+    texts = tf.searchsorted(splits, places, side="right", out_type=tf.int64)
+    runs = places - tf.range(tf.size(places, tf.int64)) + texts
     order = tf.argsort(256 * runs + tf.cast(marks // 2**_COMBINING_CLASS, tf.int64), stable=True)
     return tf.tensor_scatter_nd_update(values, places[:, tf.newaxis], tf.gather(marks, order))
 
