@@ -184,15 +184,10 @@ def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict
     if not set(run) & set(qrels):
         raise ValueError(f"`qrels` must have labels for a query of the run, got queries {_few(qrels)} for {_few(run)}.")
     # No measure distinguishes labels below 0 from 0, and pytrec_eval may never return if there are no others.
-    judged = [
-        ScoredQuery(query_id, [*of_query], np.maximum([*of_query.values()], 0), np.zeros(len(of_query)))
-        for query_id, of_query in qrels.items()
-    ]
-    scored = [
-        ScoredQuery(query_id, [*run[query_id]], np.zeros(len(run[query_id])), np.array([*run[query_id].values()]))
-        for query_id in qrels
-        if run.get(query_id)
-    ]
+    labels = {query: np.maximum([*of_query.values()], 0) for query, of_query in qrels.items()}
+    scores = {query: np.array([*run[query].values()]) for query in qrels if run.get(query)}
+    judged = [ScoredQuery(query, [*qrels[query]], of, np.zeros(len(of))) for query, of in labels.items()]
+    scored = [ScoredQuery(query, [*run[query]], np.zeros(len(of)), of) for query, of in scores.items()]
     return _from_queries(scored)[0], _from_queries(judged)[1]
 
 
