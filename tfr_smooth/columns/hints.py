@@ -130,15 +130,12 @@ def columns_of_label(layer: TableFeatures, lists: Lists) -> list[str]:
     weight = lists.roles.weight
     counted = np.ones(len(rows), bool) if weight is None else lists.column(weight)(rows) > 0.0
     told: set[str] = set()
+    query = np.repeat(np.arange(len(lengths)), lengths)
+    are_compared = np.equal.outer(query, query) & np.logical_and.outer(counted, counted)
     for label in lists.roles.labels:
-        labels, pairs, first = lists.column(label)(rows), [], 0
-        for number, length in enumerate(lengths):
-            grades, chosen = labels[first : first + length], counted[first : first + length]
-            better, worse = np.nonzero((grades[:, np.newaxis] > grades) & np.logical_and.outer(chosen, chosen))
-            pairs.append(np.stack([better + first, worse + first, np.full(len(better), number)]))
-            first += length
-        of_label = np.concatenate(pairs, axis=1)
-        told.update(name for name, column in values.items() if _tells(column, labels, *of_label))
+        labels = lists.column(label)(rows)
+        better, worse = np.nonzero(are_compared & np.greater.outer(labels, labels))
+        told.update(name for name, column in values.items() if _tells(column, labels, better, worse, query[better]))
     return [column.name for column in layer.columns if column.name in told]
 
 
