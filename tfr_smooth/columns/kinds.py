@@ -159,6 +159,13 @@ class Column(_serialization.Configurable, abc.ABC):
     ordered: ClassVar[bool] = False  # whether the values have ranks
     shared: ClassVar[bool] = False  # whether documents may have equal values: these have statistics, and shares
     stacked: ClassVar[bool] = False  # whether the raw values are numbers, of which a layer takes all columns at once
+    # These may depend on what was learned: some kinds have them as properties.
+    option: ClassVar[Any] = None  # with which `raw` was called
+    reads: ClassVar[Any] = "id"  # by which readers of files take the values, as in the argument `types`
+    shape: ClassVar[Any] = []  # of the raw value of a row
+    codes: ClassVar[Any] = []  # if the features are codes, how many, and the number of different codes
+    vector: ClassVar[Any] = []  # if features are not to be normalized, how many at the start
+    has_values: ClassVar[Any] = True  # whether the features tell more than whether a value is missing
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Registers a kind."""
@@ -196,44 +203,14 @@ class Column(_serialization.Configurable, abc.ABC):
         """
         return values
 
-    @property
-    def option(self) -> str | None:
-        """The option with which `raw` was called."""
-        return None
-
-    @property
-    def reads(self) -> str:
-        """The type by which readers of files take the values, as of the argument `types` of `data.read_files`."""
-        return "id"
-
     def as_trained(self, where: Where, values: Any) -> Any:
         """Returns checked Arrow values in the type of the training, or refuses the first one that has no equal one."""
         return as_type(where, values, self.reads)
 
     @property
-    def shape(self) -> list[int]:
-        """The shape of the raw value of a row."""
-        return []
-
-    @property
     @abc.abstractmethod
     def width(self) -> int:
         """Number of features."""
-
-    @property
-    def codes(self) -> list[int]:
-        """If the features are codes, how many there are and the number of different codes; else []."""
-        return []
-
-    @property
-    def has_values(self) -> bool:
-        """Whether the features tell more than whether a value is missing."""
-        return True
-
-    @property
-    def vector(self) -> list[int]:
-        """If features are not to be normalized, how many at the start; else []."""
-        return []
 
     def resource(self) -> Any:
         """Returns what the layer holds for this column, such as a lookup table; None for nothing."""

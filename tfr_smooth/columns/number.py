@@ -59,7 +59,7 @@ class Number(Filled):
       2
     """
 
-    kind = "number"
+    kind = reads = "number"
     contains = "numbers"
     default_for = ("number",)
     accepts = ("number", "boolean")
@@ -88,11 +88,6 @@ class Number(Filled):
         refuse_where(pc.is_inf(numbers.cast(pa.float32(), safe=False)), where, "finite float32 numbers", values)
         return numbers
 
-    @property
-    def reads(self) -> str:
-        """The kind."""
-        return self.kind
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Boolean(Number):
@@ -112,7 +107,7 @@ class Boolean(Number):
       tf.float32
     """
 
-    kind = "boolean"
+    kind = reads = "boolean"
     contains = "booleans"
     raw_values = "0, 1"
     default_for = ("boolean",)

@@ -113,7 +113,7 @@ class Encoded(Vector):
     dtype = tf.string
     missing_value = ""
     empty_type = pa.large_string()
-    shape: ClassVar[list[int]] = []
+    shape = []
 
     @classmethod
     def learn(cls, values: kinds.TrainingValues) -> Encoded:
