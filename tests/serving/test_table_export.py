@@ -123,7 +123,7 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(model, tmp_pat
         ["day", "document", "int64", "date"],
         ["new", "document", "float32", "boolean"],
     ]
-    assert features[0]["values"] == "'acme', 'ä'; others are unseen; '' is missing"
+    assert features[0]["values"] == "['acme', 'ä']; others are unseen; '' is missing"
     assert features[2]["values"] == f"seconds since 1970-01-01 UTC; {NO_DATE} is missing"
 
 

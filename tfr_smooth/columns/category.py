@@ -10,8 +10,6 @@ import tensorflow as tf
 from tfr_smooth.columns import date, kinds
 from tfr_smooth.columns.codes import DistinctValues, SplitColumn, checked_categories, lookup_table, most_frequent
 
-_MOST_LISTED = 10  # More categories would hide the other columns of a model card.
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Category(SplitColumn):
@@ -76,7 +74,4 @@ class Category(SplitColumn):
     @property
     def description(self) -> str:
         """The raw values, for a model card."""
-        names = ", ".join(map(repr, self.categories[:_MOST_LISTED]))
-        more = len(self.categories) - _MOST_LISTED
-        known = f"{names} and {more} more" if more > 0 else names
-        return f"{known}; others are unseen; '' is missing"
+        return f"{kinds.listed(self.categories)}; others are unseen; '' is missing"

@@ -21,7 +21,7 @@ from tfr_smooth.data.reading.checks import Where, refuse, vectors_of_one_length
 from tfr_smooth.data.reading.value_types import as_type
 
 KINDS: dict[str, type[Column]] = {}  # by name; each class adds itself
-_MOST_LISTED = 20  # Longer lists of names would hide the rest of an error message.
+_MOST_LISTED = 20  # Longer lists of names would hide the rest of a message, or the other columns of a model card.
 # Not tuned: they tell texts from names and ids in the tables of the tests.
 _WORDS = 2.5  # words per value of a column of text, at least
 _SAMPLED = 2**12  # rows whose words are counted
@@ -386,5 +386,5 @@ def check_names(names: Sequence[str], columns: Sequence[Column]) -> None:
 
 def listed(names: Sequence[Any]) -> str:
     """Returns names for a message; of many, the first ones."""
-    first = ", ".join(map(repr, names[:_MOST_LISTED]))
-    return f"[{first}{', ...' if len(names) > _MOST_LISTED else ''}]"
+    first, more = ", ".join(map(repr, names[:_MOST_LISTED])), len(names) - _MOST_LISTED
+    return f"[{first} and {more:,} more]" if more > 0 else f"[{first}]"
