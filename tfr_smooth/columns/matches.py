@@ -151,9 +151,7 @@ class Match(_serialization.Configurable):
     @property
     def _splitters(self) -> list[Any]:
         """The functions from the words or values of texts to codes of terms."""
-        if self.compares == "vectors":
-            return []
-        return [_hashed, _trigrams] if self.compares == "words" else [_hashed]
+        return {"vectors": [], "values": [_hashed], "words": [_hashed, _trigrams]}[self.compares]
 
     @property
     def width(self) -> int:
