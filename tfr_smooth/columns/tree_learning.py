@@ -218,10 +218,8 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     shuffled = np.where(of_list[chosen], some[firsts.repeat(lengths)], some[documents])
     categories = [*data["categorical_feature"]]
     categories += (x.shape[1] + np.flatnonzero(np.isin(chosen, categories))).tolist()
-    both = {
-        **{"data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories, "group": lengths},
-        **{"label": data["label"][rows], "weight": weight if weight is None else weight[rows]},
-    }
+    both = {"data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories, "group": lengths}
+    both |= {"label": data["label"][rows], "weight": weight if weight is None else weight[rows]}
     parameters = {**_parameters(data, given), "num_iterations": trees, "early_stopping_round": 0}
     gains = lightgbm.train(parameters, lightgbm.Dataset(**both, params=parameters)).feature_importance("gain")
     return np.flatnonzero(gains[: x.shape[1]] <= gains[x.shape[1] :].max()).tolist()
