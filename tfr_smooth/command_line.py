@@ -226,22 +226,20 @@ def _write_csv(path: Path, table: pa.Table, reading: Reading) -> None:
         writer = csv.writer(file, delimiter=reading.delimiter or ",", lineterminator="\n")
         writer.writerow(table.column_names)
         for part in table.to_batches(max_chunksize=_ROWS):
-            writer.writerows(zip(*_cells(part, reading), strict=True))
+            texts = [_cells(name, part[name], reading.decimal) for name in table.column_names]
+            writer.writerows(zip(*texts, strict=True))
 
 
-def _cells(table: pa.RecordBatch, reading: Reading) -> list[list[str | None]]:
-    """Returns the text of the cells of each column; None for missing values, which `csv` writes as no text."""
-    cells = []
-    for name, column in zip(table.schema.names, table.columns, strict=True):
-        try:
-            texts = column.cast(pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
-            raise ValueError(f"OUT must be {expected}.") from None
-        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
-            texts = pc.replace_substring(texts, ".", reading.decimal)
-        cells.append(texts.to_pylist())
-    return cells
+def _cells(name: str, column: pa.Array, decimal: str) -> list[str | None]:
+    """Returns the cells of a column; None for missing values, which `csv` writes as no text."""
+    try:
+        texts = column.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        expected = f"a Parquet file for column {name!r} of the type {column.type}, which CSV files cannot have"
+        raise ValueError(f"OUT must be {expected}.") from None
+    if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+        texts = pc.replace_substring(texts, ".", decimal)
+    return texts.to_pylist()
 
 
 def _evaluate(arguments: Sequence[str]) -> None:
