@@ -132,14 +132,9 @@ def _texts(ids: Any) -> list[str]:
 
 def _lists(what: str, values: Any) -> list[np.ndarray]:
     """Returns an array for each list of a batch."""
-    if isinstance(values, tf.RaggedTensor) and values.shape.rank == 3:
-        values = tf.squeeze(values, -1) if values.shape[-1] == 1 else values
-    elif not isinstance(values, tf.RaggedTensor):
-        values = _padded.squeezed(tf.convert_to_tensor(values))
+    values = _padded.squeezed(values if isinstance(values, tf.RaggedTensor) else tf.convert_to_tensor(values))
     if values.shape.rank != 2:
         raise ValueError(f"The {what} must be [batch, list], got shape {tuple(values.shape)}.")
-    if isinstance(values, tf.RaggedTensor):
-        return np.split(values.flat_values.numpy(), values.row_splits.numpy()[1:-1])
     return list(values.numpy())
 
 
