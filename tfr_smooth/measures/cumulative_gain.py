@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, Measure
 from tfr_smooth.rankings import ExactRanking, Ranking, dcg
 from tfr_smooth.rankings.dcg import Discount, NDCGGain, TensorFunction, exponential_gain
 from tfr_smooth.rankings.ranking import Gain
 
-# The highest label of lists for which the ideal DCG is computed without a sort; more than the grades of LETOR data.
-_GRADES = 8.0
-# Up to this number of ranks, a sort is equally fast, and compiles faster: measured when it was chosen.
-_FEW_RANKS = 32
 # The highest label for a DCG with the gain 2^y - 1.
 _LARGEST = 100.0
 
@@ -105,47 +100,9 @@ def ideal_dcg(
       [3.6309]
     """
     relevance, gain = tf.stop_gradient(relevance), gain or NDCGGain.of("exponential", relevance)
-    ranks = _padded.num_ranks(relevance, topn)
-    at_ranks = dcg.discounts_at_ranks(discount, ranks, mask)
-    # An eager condition would copy the labels from a GPU.
-    if tf.executing_eagerly() or (isinstance(ranks, int) and ranks <= _FEW_RANKS):
-        return _dcg_by_sorting(relevance, at_ranks, gain)
-    if isinstance(gain, NDCGGain):
-        return tf.ensure_shape(_IDEAL_DCG[gain.kind](relevance, at_ranks), relevance.shape[:1])
-    return _dcg_in_ideal_order(relevance, at_ranks, gain)
-
-
-def _dcg_in_ideal_order(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
-    # Labels are mostly small integers. Then no sort is needed, which takes as long as everything else.
-    is_graded = tf.logical_and(tf.equal(relevance, tf.floor(relevance)), relevance <= _GRADES)
-    return tf.cond(
-        tf.reduce_all(is_graded),
-        lambda: _dcg_by_grades(relevance, at_ranks, gain),
-        lambda: _dcg_by_sorting(relevance, at_ranks, gain),
-    )
-
-
-def _ideal_dcg_of(kind: str, relevance: tf.Tensor, at_ranks: tf.Tensor) -> tf.Tensor:
-    return _dcg_in_ideal_order(relevance, at_ranks, NDCGGain.of(kind, relevance))
-
-
-# Traced once for all losses and metrics: the traces took a fifth of the time to start a training.
-_IDEAL_DCG = {kind: _compiled.graph(functools.partial(_ideal_dcg_of, kind)) for kind in dcg.GAINS}
-
-
-def _dcg_by_sorting(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
-    sorted_relevance = tf.math.top_k(relevance, _padded.length(at_ranks)).values
-    return tf.reduce_sum(gain(sorted_relevance) * tf.cast(at_ranks, relevance.dtype), axis=1)
-
-
-def _dcg_by_grades(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
-    """Returns the ideal DCG of integer labels: each grade adds a gain step at the ranks of documents that reach it."""
-    grades = tf.range(1.0, _GRADES + 1.0, dtype=relevance.dtype)[tf.newaxis]
-    counts = tf.reduce_sum(tf.cast(relevance[:, tf.newaxis] >= grades[:, :, tf.newaxis], tf.int32), axis=2)
-    sums = tf.pad(tf.cumsum(at_ranks, axis=1), [[0, 0], [1, 0]])
-    sums = tf.broadcast_to(sums, [tf.shape(relevance)[0], tf.shape(sums)[1]])
-    of_grades = tf.gather(sums, tf.minimum(counts, tf.shape(at_ranks)[1]), batch_dims=1)
-    return tf.reduce_sum((gain(grades) - gain(grades - 1.0)) * tf.cast(of_grades, relevance.dtype), axis=1)
+    at_ranks = dcg.discounts_at_ranks(discount, _padded.num_ranks(relevance, topn), mask)
+    highest = tf.math.top_k(relevance, _padded.length(at_ranks)).values
+    return tf.reduce_sum(gain(highest) * tf.cast(at_ranks, relevance.dtype), axis=1)
 
 
 @EXACT_ONLY.register("dcg")
