@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.rankings.dcg import GainOfRanks, NDCGGain, exponential_gain
+from tfr_smooth.rankings.dcg import NDCGGain, exponential_gain
 
 
 def ratio(numerator, denominator):
@@ -45,6 +45,4 @@ def test_the_derivative_equals_automatic_differentiation():
         with tf.GradientTape() as tape:
             tape.watch(relevance)
             gains = gain(relevance)
-        of_ranks = GainOfRanks(tf.constant(kind == "exponential"), relevance)
-        np.testing.assert_array_equal(of_ranks(relevance), gains)
-        np.testing.assert_allclose(of_ranks.derivative(relevance), tape.gradient(gains, relevance), rtol=1e-12)
+        np.testing.assert_allclose(gain.derivative(relevance), tape.gradient(gains, relevance), rtol=1e-12)

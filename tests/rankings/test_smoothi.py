@@ -170,7 +170,8 @@ def test_the_programs_compute_the_same_without_xla(monkeypatch):
     function = rank_relevance(relevance, alpha=2.0)
     with_xla = evaluate.value_and_gradient(function, scores, upstream, mask)
     monkeypatch.setattr(_compiled, "has_xla", lambda: False)
-    monkeypatch.setattr(smoothi, "_LOOPS", [_compiled.program(loop.__wrapped__) for loop in smoothi._LOOPS])
+    loops = {kind: _compiled.program(loop.__wrapped__) for kind, loop in smoothi._LOOPS.items()}
+    monkeypatch.setattr(smoothi, "_LOOPS", loops)
     without = evaluate.value_and_gradient(function, scores, upstream, mask)
     np.testing.assert_allclose(without[0], with_xla[0], rtol=1e-6)
     np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)

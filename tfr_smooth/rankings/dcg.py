@@ -43,29 +43,11 @@ class NDCGGain:
         """Returns the gain of relevance [batch, K]."""
         return exponential_gain(relevance, self.shift) if self.kind == "exponential" else relevance
 
-
-class GainOfRanks:
-    """The gain of `NDCGGain` of ranks and its derivative, for a kind that is a tensor.
-
-    Args:
-      is_exponential: bool scalar, False for a linear gain.
-      relevance: [batch, list], 0 at padding.
-    """
-
-    def __init__(self, is_exponential: tf.Tensor, relevance: tf.Tensor) -> None:
-        log2 = tf.constant(math.log(2.0), relevance.dtype)
-        self._kinds = {kind: NDCGGain.of(kind, relevance) for kind in GAINS}
-        self._is_exponential = is_exponential
-        self._factor = tf.where(is_exponential, log2, tf.ones_like(log2))
-        self._rate = tf.where(is_exponential, log2, tf.zeros_like(log2))
-
-    def __call__(self, at_ranks: tf.Tensor) -> tf.Tensor:
-        """Returns the gain of relevance [batch, K]."""
-        return tf.where(self._is_exponential, *(self._kinds[kind](at_ranks) for kind in GAINS))
-
-    def derivative(self, at_ranks: tf.Tensor) -> tf.Tensor:
+    def derivative(self, relevance: tf.Tensor) -> tf.Tensor:
         """Returns the derivative of the gain at relevance [batch, K]."""
-        return self._factor * tf.exp(self._rate * (at_ranks - self._kinds["exponential"].shift))
+        if self.kind == "linear":
+            return tf.ones_like(relevance)
+        return math.log(2.0) * tf.exp(math.log(2.0) * (relevance - self.shift))
 
 
 def exponential_gain(relevance: tf.Tensor, shift: tf.Tensor | float = 0.0) -> tf.Tensor:

@@ -128,7 +128,7 @@ class SmoothI(Ranking):
         if not self.stop_gradient:
             return super().rank_relevance(scores, relevance, mask, topn)
         at_ranks = tf.zeros([1, _padded.num_ranks(scores, topn)], scores.dtype)
-        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, tf.constant(False), *self._settings())
+        by_rank = _RANKS[None](scores, relevance, mask, at_ranks, *self._settings())
         return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
 
     def discounted_gain(
@@ -157,9 +157,8 @@ class SmoothI(Ranking):
         if not self.stop_gradient or not isinstance(gain, dcg.NDCGGain):
             return super().discounted_gain(scores, relevance, mask, discount=discount, topn=topn, gain=gain)
         discounts = dcg.discounts_at_ranks(discount, _padded.num_ranks(scores, topn), mask)
-        weights = tf.cast(discounts, scores.dtype), tf.constant(gain.kind == "exponential")
-        arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._settings()
-        return tf.ensure_shape(_discounted_gain(*arguments), scores.shape[:1])
+        arguments = scores, tf.stop_gradient(relevance), mask, tf.cast(discounts, scores.dtype), *self._settings()
+        return tf.ensure_shape(_RANKS[gain.kind](*arguments), scores.shape[:1])
 
     def _settings(self) -> _Settings:
         alpha = _compiled.scalar(self.alpha, tf.float64)
@@ -221,23 +220,21 @@ def _next_rank(
 
 
 def _ranks(
-    of_gain: bool,
+    gain: str | None,
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
     discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
     *constants: tf.Tensor,
 ) -> _compiled.WithGradient:
     r"""Computes the relevance y at each rank, or $\sum_r D_r g(y_r)$ with its gradient in one pass over the ranks.
 
     Args:
-      of_gain: Whether to compute the sum.
+      gain: The kind of g, one of `dcg.GAINS`. None computes the relevance.
       scores: [batch, list], float32 or float64.
       relevance: [batch, list], 0 at padding.
       mask: [batch, list] bool.
-      discounts: [batch or 1, K], D in the type of the scores; only their shape matters unless `of_gain`.
-      is_exponential: Whether g is exponential; otherwise it is linear.
+      discounts: [batch or 1, K], D in the type of the scores; only their shape matters without a gain.
       *constants: The `_Settings`.
 
     Returns:
@@ -251,9 +248,9 @@ def _ranks(
     def in_precision(dtype: tf.DType) -> tuple[tf.Tensor, ...]:
         # The logits and the gradient of the scores are computed outside of the program, which compiles faster then.
         precise = tf.cast(arrays[0], dtype)
-        shared = [is_exponential, looped, tf.cast(settings.delta, dtype)]
+        shared = [looped, tf.cast(settings.delta, dtype)]
         lists = [_logits(precise, arrays[2], settings), *(tf.cast(x, dtype) for x in (arrays[1], weights)), arrays[2]]
-        by_rank, gradient, factors = _compiled.over_lists(_LOOPS[of_gain], shared, lists, (dtype,) * 3)
+        by_rank, gradient, factors = _compiled.over_lists(_LOOPS[gain], shared, lists, (dtype,) * 3)
         gradient = _to_scores(gradient, precise, arrays[2], settings)
         return tf.cast(by_rank, tf.float64), *(tf.cast(x, scores.dtype) for x in (gradient, factors))
 
@@ -266,28 +263,30 @@ def _ranks(
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
         inputs = _logits(arrays[0], arrays[2], settings)
         tail = _Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
-        derivative = dcg.GainOfRanks(is_exponential, arrays[1]).derivative(tail.rank_relevance)
+        with_values = by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype)
+        if gain is None:
+            return with_values, gradient
+        derivative = dcg.NDCGGain.of(gain, arrays[1]).derivative(tail.rank_relevance)
         of_tail = _to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
-        return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
+        return with_values, gradient + of_tail
 
     by_rank, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (by_rank, gradient)))
     by_rank = _of_real_ranks(by_rank, arrays[2])[: tf.shape(scores)[0], : tf.shape(discounts)[1]]
-    if of_gain:
+    if gain is not None:
         gradient = _compiled.unpad(gradient, scores)
-        gains = dcg.GainOfRanks(is_exponential, tf.cast(relevance, by_rank.dtype))(by_rank)
+        gains = dcg.NDCGGain.of(gain, tf.cast(relevance, by_rank.dtype))(by_rank)
         total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gains, axis=1)
         return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
 
     def of_ranks(upstream: tf.Tensor) -> tf.Tensor:
-        _, of_sum = _ranks(True, scores, relevance, mask, upstream, tf.constant(False), *constants)
+        _, of_sum = _ranks("linear", scores, relevance, mask, upstream, *constants)
         return of_sum(tf.ones_like(upstream[:, 0]))
 
     return tf.cast(by_rank, scores.dtype), of_ranks
 
 
-_rank_relevance, _discounted_gain = (
-    _compiled.differentiable(functools.partial(_ranks, of_gain)) for of_gain in (False, True)
-)
+# By the kind of the gain.
+_RANKS = {kind: _compiled.differentiable(functools.partial(_ranks, kind)) for kind in (None, *dcg.GAINS)}
 
 
 def _plan(
@@ -316,20 +315,20 @@ def _small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Ten
 
 
 def _loop(
-    with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, delta: tf.Tensor, *lists: tf.Tensor
+    gain: str | None, looped: tf.Tensor, delta: tf.Tensor, *lists: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the relevance at the first ranks, the gradient of `_ranks` to the logits, and the next rank's factors."""
     inputs, relevance, discounts, mask = lists
     # Rows after the loop stay 0.
     rows = tf.TensorArray(inputs.dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
-    gain = dcg.GainOfRanks(is_exponential, relevance)
+    slope = None if gain is None else dcg.NDCGGain.of(gain, relevance).derivative
 
     def record(
         rank: tf.Tensor, indicators: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor
     ) -> tuple[tf.TensorArray, tf.Tensor]:
         at_rank = _sum_of_lists(relevance * indicators)
-        if with_gradient:
-            weights = discounts[:, rank, tf.newaxis] * gain.derivative(at_rank)
+        if slope is not None:
+            weights = discounts[:, rank, tf.newaxis] * slope(at_rank)
             gradient += weights * _rank_gradient(indicators, relevance, at_rank, factors)
         return rows.write(rank, at_rank[:, 0]), gradient
 
@@ -339,8 +338,8 @@ def _loop(
     return tf.transpose(rows.stack()), gradient, factors
 
 
-# By whether the gradient is computed.
-_LOOPS = [_compiled.program(functools.partial(_loop, with_gradient)) for with_gradient in (False, True)]
+# By the kind of the gain; without one, no gradient is computed.
+_LOOPS = {kind: _compiled.program(functools.partial(_loop, kind)) for kind in (None, *dcg.GAINS)}
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: _Settings) -> tf.Tensor:
