@@ -298,28 +298,12 @@ class Lists:
           >>> len(train), len(valid)
           (7, 3)
         """
-        rest, held = self.split_queries(fraction, seed=seed)
-        return self.take(rest), self.take(held)
-
-    def split_queries(self, fraction: float, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the indices of the queries of the two parts of `split`.
-
-        Args:
-          fraction: The fraction of the queries in the second part, in (0, 1).
-          seed: Seed of the split, >= 0.
-
-        Returns:
-          The indices of each part, in ascending order.
-
-        Raises:
-          ValueError: As for `split`.
-        """
         random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
         count = len(self) * _arguments.real("fraction", fraction, above=0.0, below=1.0)
         if len(self) < 2:
             raise ValueError(f"`fraction` must have at most one part per query, got 2 for {len(self)}.")
         held, rest = np.split(random.permutation(len(self)), [min(max(round(count), 1), len(self) - 1)])
-        return np.sort(rest), np.sort(held)
+        return self.take(np.sort(rest)), self.take(np.sort(held))
 
     def sample(self, negatives: int, *, seed: int = 0) -> Lists:
         """Samples the documents that are not relevant, for training, without a copy of the columns.
