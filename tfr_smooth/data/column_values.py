@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 # The blanks of Unicode at the ends of a text, for Arrow and TensorFlow.
 OUTER_BLANKS = r"^[\s\v\x1c-\x1f\x{85}\pZ]+|[\s\v\x1c-\x1f\x{85}\pZ]+$"
 _HASHED = 1 << 20  # rows that are hashed at once; not tuned
@@ -98,9 +97,6 @@ class ColumnValues:
         self.dtype = np.dtype(object if as_text else np.int64 if given == "date" else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
-        self._matrices = None
-        if self.width is not None and values == pa.float32() and not column.null_count:
-            self._matrices = [self._matrix(chunk) for chunk in self._chunks]
 
     def _matrix(self, chunk: pa.Array) -> np.ndarray:
         assert self.width is not None
@@ -110,14 +106,6 @@ class ColumnValues:
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Returns the values of rows, int64 [n]."""
         parts = self._by_chunk(rows)
-        if self._matrices is not None and self.width is not None:
-            values = _aligned(len(rows), self.width)
-            if len(parts) == 1:  # one copy
-                ((chunk, _, inside),) = parts
-                return np.take(self._matrices[chunk], inside, axis=0, out=values, mode="clip")
-            for chunk, places, inside in parts:
-                values[places] = self._matrices[chunk][inside]
-            return values
         taken = [self._chunks[chunk].take(pa.array(inside)) for chunk, _, inside in parts]
         if len(parts) == 1:
             return self._final(taken[0])
@@ -167,14 +155,6 @@ def number_matrix(table: pa.Table, names: Sequence[str], rows: np.ndarray) -> np
         else:
             matrix[:, place] = ColumnValues(column)(rows)
     return matrix
-
-
-def _aligned(rows: int, width: int) -> np.ndarray:
-    """Returns a matrix of float32 that TensorFlow uses without a copy."""
-    size = rows * width * 4
-    content = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -content.ctypes.data % _ALIGNMENT
-    return content[start : start + size].view(np.float32).reshape(rows, width)
 
 
 def _as_numpy(array: pa.Array) -> np.ndarray:
