@@ -98,37 +98,23 @@ class ColumnValues:
         if is_position:
             self.dtype = np.dtype(np.int32)
 
-    def _matrix(self, chunk: pa.Array) -> np.ndarray:
-        assert self.width is not None
-        flat = chunk.values.slice(chunk.offset * self.width, len(chunk) * self.width)
-        return _as_numpy(flat).reshape(-1, self.width)
-
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Returns the values of rows, int64 [n]."""
-        parts = self._by_chunk(rows)
-        taken = [self._chunks[chunk].take(pa.array(inside)) for chunk, _, inside in parts]
-        if len(parts) == 1:
-            return self._final(taken[0])
-        back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
-        return self._final(pa.concat_arrays(taken).take(pa.array(back)))
-
-    def _by_chunk(self, rows: np.ndarray) -> list[tuple[int, Any, np.ndarray]]:
-        """Returns (chunk, places in `rows`, rows of the chunk) for each chunk that is used."""
         if len(self._chunks) == 1:
-            return [(0, slice(None), rows)]
+            return self._final(self._chunks[0].take(pa.array(rows)))
         chunks = np.searchsorted(self._ends, rows, side="right")
-        order = np.argsort(chunks, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(chunks[order])) + 1)
-        parts = []
-        for places in groups:
-            chunk = int(chunks[places[0]]) if len(places) else 0
-            first = self._ends[chunk] - len(self._chunks[chunk])
-            parts.append((chunk, places, rows[places] - first))
-        return parts
+        taken, places = [], []
+        for number in np.unique(chunks).tolist() or [0]:
+            places.append(np.flatnonzero(chunks == number))
+            chunk = self._chunks[number]
+            taken.append(chunk.take(pa.array(rows[places[-1]] - (self._ends[number] - len(chunk)))))
+        back = np.argsort(np.concatenate(places))
+        return self._final(pa.concat_arrays(taken).take(pa.array(back)))
 
     def _final(self, array: pa.Array) -> np.ndarray:
         if self.width is not None:
-            values = self._matrix(array)
+            flat = array.values.slice(array.offset * self.width, len(array) * self.width)
+            values = _as_numpy(flat).reshape(-1, self.width)
             return np.where(array.is_null().to_numpy(False)[:, None], np.nan, values) if array.null_count else values
         if not self.is_set:
             return array.to_numpy() if self.dtype == np.int32 else _as_numpy(array)
