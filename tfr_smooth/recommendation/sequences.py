@@ -111,14 +111,20 @@ class SequenceEncoder(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         is_visible = (segments[:, :, tf.newaxis] == segments[:, tf.newaxis]) & (distance >= 0)
         for block, distances in enumerate(self.distances):
             project, mix, expand, contract = self.dense[4 * block : 4 * block + 4]
-            queries, keys, values = tf.split(project(self.norms[2 * block](hidden)), 3, axis=2)
-            if only_last and block == self.blocks - 1:
-                queries, hidden, is_visible = (each[:, -1:] for each in (queries, hidden, is_visible))
-                distance = distance[-1:]
+            normed = self.norms[2 * block](hidden)
+            if is_short := only_last and block == self.blocks - 1:
+                # One query: its matrices are multiplied with it, and not with each item.
+                of_query, of_keys, of_values = tf.split(tf.convert_to_tensor(project.kernel), 3, axis=1)
+                last, hidden, is_visible = (each[:, -1:] for each in (normed, hidden, is_visible))
+                queries = tf.matmul(tf.matmul(last, of_query), of_keys, transpose_b=True)
+                keys, values, distance = normed, normed, distance[-1:]
+            else:
+                queries, keys, values = tf.split(project(normed), 3, axis=2)
             similarities = tf.matmul(queries, keys, transpose_b=True) / self.size**0.5
             similarities += gather(tf.convert_to_tensor(distances), tf.maximum(distance, 0))
             attention = tf.nn.softmax(tf.where(is_visible, similarities, similarities.dtype.min))
-            hidden += dropped(mix(tf.matmul(attention, values)))
+            attended = tf.matmul(attention, values)
+            hidden += dropped(mix(tf.matmul(attended, of_values) if is_short else attended))
             hidden += dropped(contract(tf.nn.relu(expand(self.norms[2 * block + 1](hidden)))))
         return self.norms[-1](hidden)
 
