@@ -41,10 +41,13 @@ class PairwiseLoss(TemperedLoss):
         del labels
         return scaled_differences(scores, 1.0 / self.temperature)
 
+    def chosen(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the pairs that count, [batch, list, list] bool: those whose first document has the higher label."""
+        return _padded.preferences(labels, mask)
+
     def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        pairs = tf.cast(_padded.preferences(labels, mask), scores.dtype)
-        pairs /= _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
+        pairs = tf.cast(self.chosen(labels, mask), scores.dtype) / _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
         behind = self.differences(labels, scores)
         if self.lambda_weight is not None:
             pairs *= self.lambda_weight.pair_weights(labels, scores, mask)
@@ -193,7 +196,7 @@ class PairwiseMSELoss(PairwiseLoss):
     Raises:
       ValueError: If an argument is invalid.
 
-    Time and memory O(N) per list, O(N^2) with a `lambda_weight`.
+    Time and memory O(N^2) per list: a few [batch, list, list] tensors.
 
     Example:
       >>> import tensorflow as tf
@@ -203,26 +206,19 @@ class PairwiseMSELoss(PairwiseLoss):
       [1.44]
     """
 
+    degree = 2
+
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the squares of the differences of two errors, [batch, list, list]."""
         return tf.square(behind)
 
-    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        count = _padded.count(mask, scores.dtype)
-        errors = _padded.clipped(scores / self.temperature - labels, _padded.LARGEST_SCORE)  # 0 at padding
-        if self.lambda_weight is None:
-            centered = _padded.fill(errors - tf.reduce_sum(errors, axis=1, keepdims=True) / count, mask, 0.0)
-            squares = tf.square(centered)
-            variance = tf.reduce_sum(squares, axis=1, keepdims=True) / count
-            of_documents = _padded.fill(squares + variance, mask, 0.0)
-        else:
-            rows, columns = _padded.pairs(errors)
-            pairs = self.lambda_weight.pair_weights(labels, scores, mask)
-            pairs = _padded.fill(pairs, _padded.different_pairs(mask), 0.0) / count[:, :, tf.newaxis]
-            largest = tf.sqrt(_largest_loss(tf.reduce_sum(pairs, axis=[1, 2])))
-            of_documents = tf.reduce_sum(pairs * self.pair_losses(_padded.clipped(rows - columns, largest)), axis=2)
-        return tf.reduce_sum(_padded.product(of_documents, weights), axis=1)
+    def differences(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        """Returns the differences of errors, [batch, list, list]."""
+        return scaled_differences(_padded.clipped(scores / self.temperature - labels, _padded.LARGEST_SCORE), 1.0)
+
+    def chosen(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns all pairs of two real documents, [batch, list, list] bool."""
+        return _padded.different_pairs(mask)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with fewer than two documents."""
