@@ -17,7 +17,7 @@ from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss, softmax_first
-from tfr_smooth.training.validation import ExactValidation, SelectedEpoch
+from tfr_smooth.training.validation import SelectedEpoch
 
 OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # Validation queries of two tables with ids prefer lower rates for embeddings.
@@ -168,7 +168,7 @@ class TrainingPlan:
         folder: Path | None,
         *,
         only_shows: bool,
-    ) -> ExactValidation:
+    ) -> SelectedEpoch:
         """Returns the validation that selects the epoch, or shows it, by trec_eval's NDCG or another metric."""
         loss, select_by = self.loss_of_one_label, self._params["select_by"]
         made = [metrics.of_trec_eval("ndcg")]
@@ -184,8 +184,5 @@ class TrainingPlan:
             made = [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in made]
         options: dict[str, Any] = {"monitor": made[place].name, "patience": self._params["patience"]}
         options["path"] = None if folder is None else folder / "best.keras"
-        if only_shows:
-            return SelectedEpoch(valid, made, mode="last", **options)
-        if select_by == "last":
-            return ExactValidation(valid, made, mode="last", **options)
-        return SelectedEpoch(valid, made, **options)
+        mode = "last" if only_shows or select_by == "last" else "max"
+        return SelectedEpoch(valid, made, mode=mode, **options)
