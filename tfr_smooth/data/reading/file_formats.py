@@ -123,25 +123,16 @@ def check_csv_bytes(files: Any, path: str, encoding: str) -> None:
     As in Arrow, a quote at the start of a value opens it, and two quotes in it are one.
     """
     delimiter = re.escape(files.format.parse_options.delimiter.encode())
-    opening, rest, is_open = re.compile(rb"(?<![^\n\r" + delimiter + rb'])"'), re.compile(rb'[^"]*(?:""[^"]*)*("?)'), 0
+    quoted = re.compile(rb"(?<![^\n\r" + delimiter + rb'])"[^"]*(?:""[^"]*)*("?)')
+    is_open = 0  # or the line of the quote
     with io.BufferedReader(files.filesystem.open_input_stream(path)) as file:
         for first, content in _blocks(file, encoding):
             if (place := content.find(0)) >= 0:
                 line = first + content.count(b"\n", 0, place)
                 raise ValueError(f"{path}:{line}: expected text, got a NUL byte")
-            place = 0
-            while True:
-                start = place
-                if not is_open:
-                    if (found := opening.search(content, place)) is None:
-                        break
-                    start, place = found.span()
-                closed = rest.match(content, place)
-                place = closed.end()  # type: ignore[union-attr]
-                if not closed[1]:  # type: ignore[index]
-                    is_open = is_open or first + content.count(b"\n", 0, start)
-                    break
-                is_open = 0
+            # A value that is open goes on.
+            for value in quoted.finditer(b'"' + content if is_open else content):
+                is_open = 0 if value[1] else is_open or first + content.count(b"\n", 0, value.start())
     if is_open:
         raise ValueError(f"{path}:{is_open}: expected a quote that is closed, got one up to the end of the file")
 
