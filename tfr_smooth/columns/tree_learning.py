@@ -108,16 +108,14 @@ def learn_trees(
         return layer, lists
     places, parts = zip(*_inputs(layer, training), strict=True)
     x = np.concatenate(parts)[np.argsort(np.concatenate(places))]
-    labels, weight, role = mean_labels(training), None, training.roles.weight
-    rows, lengths, of_lists = training.rows, training.lengths, np.arange(len(training))
-    if role is not None:  # Without documents of weight 0, whose labels LightGBM would compare with those of others.
-        weight = training.values(role)
-        kept = weight > 0.0
-        of_lists, lengths = np.unique(training.query_of_document[kept], return_counts=True)
-        x, labels, weight, rows = x[kept], labels[kept], weight[kept], rows[kept]
+    labels, role = mean_labels(training), training.roles.weight
+    weight = np.ones(len(x)) if role is None else training.values(role)
+    kept = weight > 0.0  # LightGBM would compare the labels of documents of weight 0 with those of others.
+    of_lists, lengths = np.unique(training.query_of_document[kept], return_counts=True)
+    x, labels, weight, rows = x[kept], labels[kept], weight[kept], training.rows[kept]
     if len(lengths) < 2 * _PARTS or not x.shape[1]:
         return layer, lists
-    weight = None if weight is None else weight / weight.mean(dtype=float)  # LightGBM's limits of leaves have a scale.
+    weight = weight / weight.mean(dtype=float)  # LightGBM's limits of leaves have a scale.
     is_graded = gain == "exponential" and labels.max() <= _MOST_GRADE and (labels == np.round(labels)).all()
     levels, grades = np.unique(labels, return_inverse=True)
     categories = [*range(x.shape[1] - len(layer.categories), x.shape[1])]
@@ -208,7 +206,7 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     import lightgbm
 
     every = math.ceil(data["data"].size / _SHUFFLED_NUMBERS)
-    lengths, weight = data["group"][::every], data["weight"]
+    lengths = data["group"][::every]
     rows = np.repeat(np.arange(len(data["group"])) % every == 0, data["group"])
     x, random = data["data"][rows], np.random.default_rng(0)
     starts = np.cumsum(lengths) - lengths
@@ -219,7 +217,7 @@ def weak_features(data: Mapping[str, Any], given: Mapping[str, Any], trees: int)
     categories = [*data["categorical_feature"]]
     categories += (x.shape[1] + np.flatnonzero(np.isin(chosen, categories))).tolist()
     both = {"data": np.concatenate([x, shuffled], axis=1), "categorical_feature": categories, "group": lengths}
-    both |= {"label": data["label"][rows], "weight": weight if weight is None else weight[rows]}
+    both |= {name: data[name][rows] for name in ("label", "weight")}
     parameters = {**_parameters(data, given), "num_iterations": trees, "early_stopping_round": 0}
     gains = lightgbm.train(parameters, lightgbm.Dataset(**both, params=parameters)).feature_importance("gain")
     return np.flatnonzero(gains[: x.shape[1]] <= gains[x.shape[1] :].max()).tolist()
