@@ -70,10 +70,8 @@ class BySegment(dict[str | None, ByMeasure[Estimate]]):
         """
         import pandas as pd
 
-        rows = [
-            {name: value for of, pair in each.items() for name, value in zip((of, f"{of}_error"), pair, strict=True)}
-            for each in self.values()
-        ]
-        frame = pd.DataFrame(rows, pd.Index([*self], dtype=object, name="segment"))
-        frame.insert(0, "queries", [*self.queries.values()])
+        index = pd.Index([*self], dtype=object, name="segment")
+        frame = pd.DataFrame({"queries": [*self.queries.values()]}, index)
+        for measure in next(iter(self.values()), {}):
+            frame[[measure, f"{measure}_error"]] = [tuple(each[measure]) for each in self.values()]
         return frame
