@@ -107,9 +107,8 @@ class Set(Coded):
         """Returns the column of training values."""
         separator = values.option or _SEPARATOR
         lengths, parts = split_sets(values.known, separator)
-        length, counts = min(pc.max(lengths).as_py(), MOST_CODES), counts_of(parts)
-        options = {"name": values.name, "has_missing": values.has_missing, "length": length, "separator": separator}
-        return cls.of_counts(*counts, _RARE, **options)
+        options = {"name": values.name, "has_missing": values.has_missing, "separator": separator}
+        return cls.of_counts(*counts_of(parts), _RARE, length=min(pc.max(lengths).as_py(), MOST_CODES), **options)
 
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
