@@ -104,9 +104,7 @@ def _tensor(values: Any) -> Any:
 def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> Iterator[ScoredQuery]:
     """Yields the queries of a batch, whose first query has the given number."""
     by_query = _lists("scores of `model`", scores)
-    by_label = [np.zeros(len(each), np.float32) for each in by_query]
-    if labels is not None:
-        by_label = _lists("labels of `dataset`", labels)
+    by_label = _lists("labels of `dataset`", tf.zeros_like(scores) if labels is None else labels)
     masks = [each >= 0 for each in by_label]
     is_ragged = isinstance(labels, tf.RaggedTensor)  # Ragged labels have no padding, but the scores may.
     if "mask" in inputs and not is_ragged:
