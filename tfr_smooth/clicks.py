@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from tfr_smooth import _arguments
 
@@ -136,8 +137,7 @@ def fit_position_based(
     likelihoods = []
     for _ in range(steps):
         rate = theta[position] * gamma[document]
-        with np.errstate(divide="ignore", invalid="ignore"):  # 0 log 0 is 0
-            terms = np.where(clicked, clicked * np.log(rate), 0.0) + np.where(missed, missed * np.log1p(-rate), 0.0)
+        terms = special.xlogy(clicked, rate) + special.xlog1py(missed, -rate)  # 0 log 0 is 0
         likelihoods.append(terms.sum() / len(positions))
         neither = np.where(rate < 1.0, 1.0 - rate, 1.0)
         examined = clicked + missed * theta[position] * (1.0 - gamma[document]) / neither
