@@ -144,18 +144,15 @@ class Coded(SplitColumn):
         return parts
 
     def features(self, values: DistinctValues, resource: Any) -> tf.Tensor:
-        """Returns the codes."""
+        """Returns the codes; if no value has one of its own, 1 for rows with a value, which is the first code."""
         parts = self.coded(values.parts)
         texts = parts.values
-        if not self.has_values:
-            is_known = tf.reduce_any(parts.with_values(tf.not_equal(texts, "")), axis=1)
-            return tf.gather(tf.cast(is_known, tf.float32)[:, tf.newaxis], values.places)
         if self.buckets:
             codes = 2 + tf.strings.to_hash_bucket_fast(texts, self.buckets)
         else:
             codes = tf.cast(2 + resource.lookup(texts), tf.int64)  # 1 for unseen values
         codes = tf.cast(tf.where(tf.equal(texts, ""), tf.zeros([], tf.int64), codes), tf.float32)
-        return tf.gather(parts.with_values(codes).to_tensor(shape=[None, self.length]), values.places)
+        return tf.gather(parts.with_values(codes).to_tensor(shape=[None, self.codes[0]]), values.places)
 
 
 def most_frequent(values: pa.Array, numbers: pa.Array, most: int) -> tuple[str, ...]:
