@@ -61,7 +61,6 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     for element in dataset:
         inputs, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(element)
         inputs = tf.nest.map_structure(_tensor, inputs)
-        labels = None if labels is None else _tensor(labels)
         named = inputs if isinstance(inputs, dict) else {}
         if named:
             inputs = {name: values for name, values in inputs.items() if name not in _IDS}
