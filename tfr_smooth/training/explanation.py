@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import reprlib
 import weakref
@@ -137,16 +136,10 @@ def _lists(what: str, values: Any) -> list[np.ndarray]:
 
 def compiled_scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
     """Returns the function from inputs to scores, traced once per model."""
-    score = _scorers.get(model)
-    if score is None:
-        # A strong reference to the model would keep its entry alive.
-        score = _compiled.traced(functools.partial(_scores, weakref.ref(model)), reduce_retracing=True)
-        _scorers[model] = score
-    return score
-
-
-def _scores(reference: Callable[[], tf.keras.Model], inputs: Any) -> tf.Tensor:
-    return reference()(inputs, training=False)
+    if model not in _scorers:
+        proxy = weakref.proxy(model)  # A strong reference to the model would keep its entry alive.
+        _scorers[model] = _compiled.traced(lambda inputs: proxy(inputs, training=False), reduce_retracing=True)
+    return _scorers[model]
 
 
 @dataclasses.dataclass(frozen=True)
