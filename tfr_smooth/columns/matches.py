@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,15 +64,9 @@ class Frequencies(NamedTuple):
         return cls(texts, codes[kept].tolist(), totals[kept].tolist())
 
 
-def _traced_once(*inputs: Any) -> Callable[..., Any]:
-    """Returns a decorator: all matches share the trace, since ragged tensors have hundreds of operations.
-
-    Args:
-      *inputs: The specifications of the arguments, or the types of ragged tensors of texts.
-    """
-    specs = [tf.RaggedTensorSpec([None, None], each) if isinstance(each, tf.DType) else each for each in inputs]
-    options = {"autograph": False, "experimental_attributes": {"_noinline": True}}
-    return functools.partial(tf.function, input_signature=specs, **options)
+# All matches share the traces, since ragged tensors have hundreds of operations.
+_traced_once = functools.partial(tf.function, autograph=False, experimental_attributes={"_noinline": True})
+_PARTS = tf.RaggedTensorSpec([None, None], tf.string)
 
 
 class _Terms(NamedTuple):
@@ -91,7 +85,7 @@ class _Terms(NamedTuple):
     count: tf.Tensor
 
     @staticmethod
-    @_traced_once(tf.int64)
+    @_traced_once(input_signature=[tf.RaggedTensorSpec([None, None], tf.int64)])
     def of(codes: tf.RaggedTensor) -> _Terms:
         """Returns the terms of the codes int64 [texts, (terms)]."""
         keys, _, counts = tf.unique_with_counts(codes.value_rowids() * 2**32 + codes.values)
@@ -302,14 +296,14 @@ def _have_common_words(*texts: pa.Array) -> bool:
     return bool(np.mean(common) >= _RELATED)
 
 
-@_traced_once(tf.string)
+@_traced_once(input_signature=[_PARTS])
 def _hashed(parts: tf.RaggedTensor) -> tf.RaggedTensor:
     """Returns the codes of values or words [texts, (parts)] that are not empty."""
     known = tf.ragged.boolean_mask(parts, tf.not_equal(parts, ""))
     return known.with_values(tf.strings.to_hash_bucket_fast(known.values, _CODES))
 
 
-@_traced_once(tf.string)
+@_traced_once(input_signature=[_PARTS])
 def _trigrams(words: tf.RaggedTensor) -> tf.RaggedTensor:
     """Returns the codes of trigrams of the letters of words [texts, (words)], which start and end with a mark."""
     distinct, places = tf.unique(words.values)  # most words occur in many texts
@@ -330,7 +324,7 @@ _CODES_AND_NUMBERS = tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.f
 _OF_TEXTS = _Terms(tf.TensorSpec([], tf.int64), tf.TensorSpec([None], tf.int64), *_CODES_AND_NUMBERS)
 
 
-@_traced_once((_OF_TEXTS,) * 2, (tf.TensorSpec([None], tf.int32),) * 2, _CODES_AND_NUMBERS)
+@_traced_once(input_signature=[(_OF_TEXTS,) * 2, (tf.TensorSpec([None], tf.int32),) * 2, _CODES_AND_NUMBERS])
 def _overlap(
     terms: tuple[_Terms, _Terms], places: tuple[tf.Tensor, tf.Tensor], table: tuple[tf.Tensor, tf.Tensor]
 ) -> tf.Tensor:
