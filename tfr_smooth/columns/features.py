@@ -167,8 +167,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         for match in self.matches:
             parts.append(Part("match", (match.name,) * match.width, functools.partial(_of_match, match)))
         for place, statistic in enumerate(self.statistics):
-            learned = slice(WIDTH * place, WIDTH * (place + 1))
-            of_values = functools.partial(_of_statistic, statistic, getattr(self, f"_statistic_{place}"), learned)
+            of_values = functools.partial(_of_statistic, statistic, getattr(self, f"_statistic_{place}"), place)
             parts.append(Part("statistic", (statistic.name,) * WIDTH, of_values))
         parts.append(Part("ranks", self.list_ranks, functools.partial(_ranks, self.columns, self.list_ranks)))
         parts += [Part("share", (name,), functools.partial(_share, name)) for name in self.list_shares]
@@ -485,12 +484,10 @@ def _of_match(match: Match, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
     return match.features(*(values[name] for name in match.columns))
 
 
-def _of_statistic(
-    statistic: Statistic, resource: Any, learned: slice, values: Mapping[str, Any], mask: Any
-) -> tf.Tensor:
+def _of_statistic(statistic: Statistic, resource: Any, place: int, values: Mapping[str, Any], mask: Any) -> tf.Tensor:
     """Returns the features of a statistic; of training documents, those that other documents made."""
     if STATISTICS in values:
-        return values[STATISTICS][..., learned]
+        return values[STATISTICS][..., WIDTH * place : WIDTH * (place + 1)]
     return statistic.features([values[name] for name in statistic.columns], resource)
 
 
