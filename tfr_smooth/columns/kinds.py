@@ -74,11 +74,6 @@ class TrainingValues:
         return len(self.counts[0]) <= self.max_categories
 
     @functools.cached_property
-    def has_words(self) -> bool:
-        """Whether the texts have several words each."""
-        return has_words(self.known)
-
-    @functools.cached_property
     def are_ids(self) -> bool:
         """Whether these are whole numbers beyond 64 bits, or of a column whose last word says that they are ids."""
         if pa.types.is_decimal(self.column.type) and pc.max(pc.abs(self.known.cast(pa.float64()))).as_py() >= 2.0**63:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth.columns.codes import MOST_CODES, Coded, whole, whole_strings
-from tfr_smooth.columns.kinds import TrainingValues, counts_of
+from tfr_smooth.columns.kinds import TrainingValues, counts_of, has_words
 from tfr_smooth.data.column_values import OUTER_BLANKS, TEXTS, value_type, without
 from tfr_smooth.data.reading.checks import Where, id_text, refuse, refuse_where
 
@@ -51,7 +51,7 @@ class Id(Coded):
         """Returns why values are ids: numbers by their name, texts since they are many of few words."""
         if values.are_ids:
             return "whole numbers, and its name"
-        return "" if values.is_category or values.has_words else "many texts of few words"
+        return "" if values.is_category or has_words(values.known) else "many texts of few words"
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Id:

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.codes import MOST_CODES, Coded, DistinctValues
-from tfr_smooth.columns.kinds import TrainingValues
+from tfr_smooth.columns.kinds import TrainingValues, has_words
 from tfr_smooth.data.reading.checks import Where
 
 _MOST_TEXTS = 2**18  # rows whose words are counted
@@ -73,7 +73,7 @@ class Text(Coded):
     @classmethod
     def reason_for(cls, values: TrainingValues) -> str:
         """Returns whether texts are many, of several words."""
-        return "many texts of several words" if values.has_words and not values.is_category else ""
+        return "many texts of several words" if has_words(values.known) and not values.is_category else ""
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Text:
