@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import pyarrow as pa
@@ -133,11 +132,7 @@ class Set(Coded):
     def split(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Returns the values [rows, (values)] of strings [rows]."""
         parts = tf.strings.split(values, self.separator)
-        stripped = functools.partial(tf.strings.regex_replace, pattern=OUTER_BLANKS, rewrite="")
-        return tf.ragged.map_flat_values(lambda texts: whole_strings(stripped(texts)), parts)
-
-    def coded(self, parts: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns the values that are not empty."""
+        parts = parts.with_values(whole_strings(tf.strings.regex_replace(parts.values, OUTER_BLANKS, "")))
         return tf.ragged.boolean_mask(parts, tf.not_equal(parts, ""))
 
     @property
