@@ -31,6 +31,10 @@ _LETTERS = 3.0  # of these scripts, for each word; names of people and places ha
 _ID_NAME = r"(^|[\W_])(id|uid|uuid|guid|sku|asin|isbn|ean|gtin|upc)$"  # of a name in small letters
 
 
+class NoKnownValues(ValueError):
+    """A column has only missing values."""
+
+
 class TrainingValues:
     """The values of a column in the training rows, from which a kind learns.
 
@@ -40,10 +44,15 @@ class TrainingValues:
       max_categories: The most values of a category of unknown kind.
       option: What follows the kind in the argument `kinds`, such as "|" in "set:|"; None if it was inferred, "" for
         nothing.
+
+    Raises:
+      NoKnownValues: If all are missing.
     """
 
     def __init__(self, name: str, column: pa.ChunkedArray, max_categories: int, option: str | None = None) -> None:
         self.name, self.column, self.max_categories, self.option = name, column, max_categories, option
+        if self.is_missing.all():
+            raise NoKnownValues(f"column {name!r} must have known values, got only missing ones.")
 
     @functools.cached_property
     def is_missing(self) -> np.ndarray:
@@ -257,10 +266,6 @@ class Columns(tuple[Column, ...]):
         return "\n".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}  {d:>{fourth}}  {e}" for a, b, c, d, e in rows)
 
 
-class NoKnownValues(ValueError):
-    """A column has only missing values."""
-
-
 def learn_column(
     name: str,
     values: Any,
@@ -287,17 +292,14 @@ def learn_column(
       ValueError: If the values are not those of a kind, or none is known in the training rows. The message names the
         column.
     """
-    where, chosen = Where(f"column {name!r}"), None if rows is None else pa.array(rows)
+    where = Where(f"column {name!r}")
     values = vectors_of_one_length(values)  # readers of files see parts of a column only
     taken = value_type(values.type)
     if taken in ("", "bytes"):
         raise ValueError(f"{where} must be numbers, booleans, text or dates, got the type {values.type}.")
 
     def training(raw: Any, option: str | None) -> TrainingValues:
-        given = TrainingValues(name, raw if chosen is None else raw.take(chosen), max_categories, option)
-        if given.is_missing.all():
-            raise NoKnownValues(f"{where} must have known values, got only missing ones.")
-        return given
+        return TrainingValues(name, raw if rows is None else raw.take(pa.array(rows)), max_categories, option)
 
     if kind is None:
         option, given = None, training(values, None)
