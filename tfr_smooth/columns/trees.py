@@ -78,8 +78,7 @@ class Trees(_serialization.Configurable):
     @functools.cached_property
     def _sum(self) -> Any:
         """The function of rows, which all functions that call it share with its tables."""
-        spec = tf.TensorSpec([None, None], tf.float32)
-        return _compiled.traced(self._tables.sum, input_signature=[spec])
+        return _compiled.traced(self._tables.sum, input_signature=[tf.TensorSpec([None, None], tf.float32)])
 
     def __call__(self, features: Any) -> tf.Tensor:
         """Returns the scores.
