@@ -172,6 +172,6 @@ def test_numbers_of_lists_are_compared_with_those_of_other_lists():
     x = random.normal(size=[600, 10, 6])
     x[:, :, 2:] = x[:, :1, 2:]  # the same for all documents of a list
     labels = (np.where(x[..., 2] > 0.0, x[..., 0], -x[..., 0]) > 0.5).astype(int)
-    given = {"data": x.reshape(-1, 6), "label": labels.ravel(), "group": np.full(600, 10), "weight": None}
-    given["categorical_feature"] = []
+    given = {"data": x.reshape(-1, 6), "label": labels.ravel(), "group": np.full(600, 10)}
+    given |= {"weight": np.ones(6000), "categorical_feature": []}
     assert weak_features(given, {"label_gain": [0, 1]}, 30) == [1, 3, 4, 5]
