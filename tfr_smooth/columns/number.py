@@ -137,10 +137,8 @@ def columns_of_matrix(parts: Any) -> list[Number]:
     if not counts.all():
         place = np.flatnonzero(counts == 0)[0]
         raise ValueError(f"column {str(place + 1)!r} must have known values, got only missing ones.")
-    return [
-        Number(name=str(number), fill=fill, has_missing=bool(count < total))
-        for number, (fill, count) in enumerate(zip((totals / counts).tolist(), counts, strict=True), 1)
-    ]
+    learned = enumerate(zip((totals / counts).tolist(), (counts < total).tolist(), strict=True), 1)
+    return [Number(name=str(number), fill=fill, has_missing=missing) for number, (fill, missing) in learned]
 
 
 def number_features(values: tf.Tensor, columns: tuple[Number, ...]) -> tf.Tensor:
