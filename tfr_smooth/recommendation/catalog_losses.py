@@ -72,7 +72,35 @@ def catalog_loss(
     return loss.mean(summed(users, items), tf.reduce_sum(tf.cast(relevant >= 0, tf.float32)))
 
 
-class BestItemsLoss(RankingLoss):
+class _OfLoss(RankingLoss):
+    """A loss of the lists of another loss, `loss`."""
+
+    def __init__(self, loss: RankingLoss) -> None:
+        super().__init__(dtype=loss.dtype, name=loss.name, reduction=loss.reduction)
+        self.loss = loss
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns which lists are included, [batch] bool."""
+        return self.loss.counts(labels, mask)
+
+
+class CompiledLoss(_OfLoss):
+    """A loss whose value and gradient are XLA programs of their own.
+
+    Args:
+      loss: The loss.
+    """
+
+    def __init__(self, loss: RankingLoss) -> None:
+        super().__init__(loss)
+        self._program = tf.function(loss.compute, jit_compile=True, autograph=False)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]."""
+        return self._program(labels, scores, mask)
+
+
+class BestItemsLoss(_OfLoss):
     """A loss of each list's relevant documents, its best scored others and its lowest document.
 
     Other documents get no gradient. The lowest document is included because SmoothI subtracts its score from the
@@ -86,8 +114,8 @@ class BestItemsLoss(RankingLoss):
     """
 
     def __init__(self, loss: RankingLoss, hard_negatives: int) -> None:
-        super().__init__(dtype=loss.dtype, name=loss.name, reduction=loss.reduction)
-        self.loss, self.hard_negatives = loss, hard_negatives
+        super().__init__(loss)
+        self.hard_negatives = hard_negatives
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch]."""
@@ -102,7 +130,3 @@ class BestItemsLoss(RankingLoss):
         # The list of a user does not depend on how many relevant documents the others in the batch have.
         mask = tf.logical_and(mask, tf.sequence_mask(counts, size))
         return self.loss.compute(_padded.fill(labels, mask, 0.0), _padded.fill(scores, mask, 0.0), mask)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns which lists are included, [batch] bool."""
-        return self.loss.counts(labels, mask)

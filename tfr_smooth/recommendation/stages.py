@@ -22,7 +22,7 @@ from tfr_smooth.recommendation.batches import (
     expected_candidates,
     user_batches,
 )
-from tfr_smooth.recommendation.catalog_losses import BestItemsLoss
+from tfr_smooth.recommendation.catalog_losses import BestItemsLoss, CompiledLoss
 from tfr_smooth.recommendation.catalog_sequences import CatalogSequences
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors, CatalogModel
@@ -225,6 +225,8 @@ class RecommenderTraining:
             if users.is_sparse:
                 optimizer = training.LazyAdamW(p[f"{prefix}learning_rate"], weight_decay=0.0, by_gap=True)
                 optimizer.exclude_from_weight_decay(var_names=[""])
+                if is_compiled:  # A program of the whole step would copy the table of users and its moments.
+                    loss, is_compiled = CompiledLoss(loss), False
             model.compile(optimizer, loss, jit_compile=is_compiled)
         return self._dataset(train, prefix, negatives, epochs)
 
