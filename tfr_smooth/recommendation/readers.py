@@ -129,18 +129,16 @@ def _joined(sources: Sequence[_Events]) -> Any:
             raise ValueError(f"{source.name}: no pairs of a user and an item")
     user_ids, users = _numbered("users", [source.users for source in sources], sources[0].ordered)
     item_ids, items = _numbered("items", [source.items for source in sources], sources[0].ordered)
-    keys = [of_users * len(item_ids) + of_items for of_users, of_items in zip(users, items, strict=True)]
-    unique = [np.unique(each) for each in keys]
-    for a, b in itertools.combinations(range(len(sources)), 2):
-        both = np.intersect1d(unique[a], unique[b], assume_unique=True)
-        if len(both):
-            pair = named_pair(user_ids, item_ids, *divmod(int(both[0]), len(item_ids)))
-            found = f"{pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)"
-            raise ValueError(f"{sources[b].name}: {found}")
     parts = []
     for source, of_users, of_items in zip(sources, users, items, strict=True):
         table = {"users": of_users, "items": of_items, **source.values}
         parts.append(from_events(table, user_ids, item_ids, ordered=source.ordered))
+    for a, b in itertools.combinations(range(len(parts)), 2):
+        both = parts[a].matrix.multiply(parts[b].matrix).tocoo()
+        if both.nnz:
+            pair = named_pair(user_ids, item_ids, int(both.row[0]), int(both.col[0]))
+            found = f"{pair} are also in {sources[a].name} ({counted(both.nnz, 'pair')} in both)"
+            raise ValueError(f"{sources[b].name}: {found}")
     return tuple(parts) if len(parts) > 1 else parts[0]
 
 
