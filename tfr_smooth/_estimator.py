@@ -282,13 +282,9 @@ class Estimator(_scikit_learn.ScikitLearn):
 
     def __repr__(self) -> str:
         """Returns the constructor call."""
-        known = inspect.signature(type(self)).parameters
         text = lambda value: json.dumps(value, default=repr)  # noqa: E731  # files have lists in place of tuples
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if name not in known or text(value) != text(known[name].default)
-        ]
+        defaults = {name: text(known.default) for name, known in inspect.signature(type(self)).parameters.items()}
+        changed = [f"{name}={each!r}" for name, each in self.get_params().items() if text(each) != defaults.get(name)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _fitted(self) -> tf.keras.Model:
