@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tfr_smooth import _arguments, _serialization
 from tfr_smooth.losses import RankingLoss
 from tfr_smooth.recommendation.baseline_scores import BaselineScores
 from tfr_smooth.recommendation.catalog_losses import catalog_loss
-from tfr_smooth.recommendation.factors import Answers, CatalogModel, Encoder, candidates, chosen
+from tfr_smooth.recommendation.factors import Answers, CatalogModel, candidates, chosen
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.sequences import SequenceEncoder
 
@@ -69,13 +69,6 @@ class CatalogSequences(CatalogModel):
         items, _ = interactions.latest(np.arange(interactions.num_users), self._users.latest.shape[1])
         self._users.latest.assign(items)
 
-    def set_new(self, interactions: Interactions, encoders: Mapping[str, Encoder]) -> None:
-        """Gives vectors, and scores of the baselines, to items without interactions."""
-        super().set_new(interactions, encoders)
-        is_known = interactions.users_per_item > 0
-        if "items" in encoders and self.baselines is not None and not is_known.all():
-            self.baselines.set_new(is_known, self.item_cosines)
-
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Returns the scores of all items for indices of users; in the training, vectors.
 
@@ -117,10 +110,6 @@ class CatalogSequences(CatalogModel):
         relevant, weights = (tf.reshape(each, [-1]) for each in (following, inputs["weights"]))
         return catalog_loss(self._loss, users, of_items, relevant, weights, offsets)
 
-    def _all_scores(self, users: tf.Tensor) -> tf.Tensor:
-        scores = super()._all_scores(users)
-        return scores if self.baselines is None else scores + self.baselines(self.latest_items(users))
-
     def latest_items(self, users: tf.Tensor) -> tf.Tensor:
         """Returns the latest items of users, int32 [batch, length], in order after padding with -1."""
         return tf.cast(chosen(self._users.latest, users), tf.int32)
@@ -133,8 +122,7 @@ class CatalogSequences(CatalogModel):
         of_items = self._of_histories(catalog)
 
         def of_histories(items: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            vectors, scores = self._answer(of_items(items), catalog)
-            return vectors, scores if self.baselines is None else scores + self.baselines(items)
+            return self._answer(of_items(items), catalog, items)
 
         def of_users(users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             latest = self.latest_items(tf.maximum(users, 0))

@@ -126,7 +126,10 @@ class CatalogModel(FeatureScorer):
         Time and memory O((users + items) * dim), besides those of the encoders.
         """
         if "items" in encoders:
-            self._set_new(self._items, interactions.users_per_item > 0, encoders["items"])
+            is_known = interactions.users_per_item > 0
+            self._set_new(self._items, is_known, encoders["items"])
+            if self.baselines is not None and not is_known.all():
+                self.baselines.set_new(is_known, self.item_cosines)
 
     def _set_new(self, table: Factors, is_known: np.ndarray, encoder: Encoder) -> None:
         if is_known.all():
@@ -166,7 +169,12 @@ class CatalogModel(FeatureScorer):
 
     def _all_scores(self, users: tf.Tensor) -> tf.Tensor:
         """Returns the scores of all items."""
-        return self.vector_scores(self.user_vectors(users))
+        scores = self.vector_scores(self.user_vectors(users))
+        return scores if self.baselines is None else scores + self.baselines(self.latest_items(users))
+
+    def latest_items(self, users: tf.Tensor) -> tf.Tensor:
+        """Returns the items of users that baselines see, int32 [batch, any]; below 0 for padding."""
+        raise NotImplementedError
 
     def vector_scores(self, vectors: tf.Tensor) -> tf.Tensor:
         """Scores all items for vectors of users, without baselines.
@@ -247,9 +255,10 @@ class CatalogModel(FeatureScorer):
         """
         raise NotImplementedError
 
-    def _answer(self, vectors: tf.Tensor, catalog: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def _answer(self, vectors: tf.Tensor, catalog: Any, items: Any) -> tuple[tf.Tensor, tf.Tensor]:
         vectors /= self.temperature
-        return vectors, tf.matmul(vectors, catalog, transpose_b=True)
+        scores = tf.matmul(vectors, catalog, transpose_b=True)
+        return vectors, scores if self.baselines is None else scores + self.baselines(items)
 
     @property
     def served_variables(self) -> list[Any]:
@@ -318,6 +327,8 @@ class CatalogFactors(CatalogModel):
     """`CatalogModel` with a trained factor for each user.
 
     Args:
+      baselines: Scores of EASE, which are added outside of the training. None: none.
+      num_seen: Number of the interactions that these are of, >= 0.
       **options: Arguments of `CatalogModel`.
 
     Example:
@@ -328,13 +339,34 @@ class CatalogFactors(CatalogModel):
       TensorShape([2, 30])
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, baselines: BaselineScores | None = None, num_seen: int = 0, **options: Any) -> None:
         super().__init__(**options)
+        self.baselines = _arguments.instance("baselines", baselines, BaselineScores, optional=True)
+        self.num_seen = _arguments.integer("num_seen", num_seen, least=0)
         self._take_users(Factors("users", self.num_users, self.dim, 2 * self.seed))
+        self._seen: Any = None if baselines is None else Seen(self.num_users, num_seen)
 
-    def renewed(self) -> CatalogFactors:
-        """Returns a new model of one device with the vectors."""
-        model = CatalogFactors.from_config(_serialization.arguments_of(self, of=CatalogModel))
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), **_serialization.arguments_of(self)}
+
+    def set_sequences(self, interactions: Interactions) -> None:
+        """Sets the items of users that baselines see."""
+        if self._seen is not None:
+            self._seen.set_weights([interactions.matrix.indptr, interactions.matrix.indices])
+
+    def latest_items(self, users: tf.Tensor) -> tf.Tensor:
+        """Returns the items of users, int32 [batch, longest]; below 0 for padding."""
+        return self._seen(users)
+
+    @property
+    def served_variables(self) -> list[Any]:
+        """All variables: baselines have items of users."""
+        return self.variables
+
+    def renewed(self, baselines: BaselineScores | None = None, num_seen: int = 0) -> CatalogFactors:
+        """Returns a new model of one device with the vectors and with these baselines; it has no items of users yet."""
+        model = CatalogFactors.from_config({**self.get_config(), "baselines": baselines, "num_seen": num_seen})
         model.continue_from(self, np.arange(self.num_users), np.arange(self.num_items))
         return model
 
@@ -371,10 +403,33 @@ class CatalogFactors(CatalogModel):
         unknown = of_items(tf.constant([[-1]]))
 
         def of_users(users: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            vectors = self.user_vectors(tf.maximum(users, 0))
-            return self._answer(tf.where(users[:, tf.newaxis] < 0, unknown, vectors), catalog)
+            known, is_unknown = tf.maximum(users, 0), users[:, tf.newaxis] < 0
+            vectors = tf.where(is_unknown, unknown, self.user_vectors(known))
+            items = None if self.baselines is None else tf.where(is_unknown, -1, self.latest_items(known))
+            return self._answer(vectors, catalog, items)
 
-        return of_users, lambda items: self._answer(of_items(items), catalog)
+        return of_users, lambda items: self._answer(of_items(items), catalog, items)
+
+
+class Seen(tf.keras.layers.Layer):
+    """The items of users.
+
+    Args:
+      num_users: Number of users.
+      count: Number of the items of all.
+    """
+
+    def __init__(self, num_users: int, count: int) -> None:
+        super().__init__(name="seen")
+        options: dict[str, Any] = {"dtype": "int32", "initializer": "zeros", "trainable": False}
+        self._starts = self.add_weight(name="starts", shape=(num_users + 1,), **options)
+        self._items = self.add_weight(name="items", shape=(count,), **options)
+        self.built = True  # the constructor creates all weights
+
+    def call(self, users: tf.Tensor) -> tf.Tensor:
+        """Returns the items of users, int32 [batch, longest]; -1 after the last one."""
+        starts, items = map(tf.convert_to_tensor, (self._starts, self._items))
+        return tf.gather(tf.RaggedTensor.from_row_splits(items, starts, validate=False), users).to_tensor(-1)
 
 
 def _mean(vectors: np.ndarray, is_known: np.ndarray) -> np.ndarray:

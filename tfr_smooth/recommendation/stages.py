@@ -84,12 +84,14 @@ class RecommenderTraining:
     defaults: ClassVar[Mapping[str, Any]]
     default_loss: ClassVar[str | None]
     held_out_by: ClassVar[str]
+    settings: ClassVar[Mapping[str, Any]] = baseline_scores.DEFAULTS
 
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
         params = {**params, **{name: value for name, value in self.defaults.items() if params[name] is None}}
         if params["loss"] == "auto":
             params["loss"] = self.default_loss
         self._params = params
+        self._counts = functools.cache(lambda train: baseline_scores.Counts(train, self._length(train)))
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
         check_shared(params)
@@ -191,7 +193,37 @@ class RecommenderTraining:
           data: The data.
           has_vectors: Whether items without interactions will have vectors.
         """
+        if self._params["baselines"]:
+            settings = self._before(data.start)
+            if data.validation is not None:
+                first.set_sequences(data.train)
+                seed, of_train = self._params["seed"], (first.catalog_scores, self._counts(data.train), data.train)
+                if settings["order"]:
+                    settings = baseline_scores.learned(settings, *of_train, data.validation, seed=seed)
+                if (measure := self._params["select_by"]) != "last":
+                    held_out = {"train": data.train, "validation": _sample(data.validation, seed)}
+                    quality = functools.partial(_quality, measure=measure, **held_out)
+                    settings = baseline_scores.selected(settings, *of_train, quality)
+            trained = self._with(trained, self._baselines(data.learned, settings, has_vectors), data)
+        trained.set_sequences(data.whole)
         return trained
+
+    def _length(self, train: Interactions) -> int:
+        """Returns the number of the latest items of a user that EASE sees."""
+        return train.num_items
+
+    def _with(self, model: Any, baselines: BaselineScores, data: FitData) -> CatalogModel:
+        """Returns a new model with baselines."""
+        return model.renewed(baselines)
+
+    def _before(self, start: Start) -> dict[str, Any]:
+        """Returns the settings of the baselines of a model to continue from, or the default ones."""
+        return settings_before(start, self.settings)
+
+    def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
+        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
+        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
+        return self._counts(train).layer(settings, num_new)
 
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         """Returns a new model."""
@@ -239,10 +271,10 @@ class FactorsTraining(RecommenderTraining):
     default_loss = "smoothi_ndcg"
     held_out_by = "random"
 
-    def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
-        super().__init__(params, loss_options)
-        if not params["baselines"]:
-            raise ValueError("`baselines` must be True without `history_items`, got False: factors have none.")
+    settings = baseline_scores.OF_FACTORS
+
+    def _with(self, model: Any, baselines: BaselineScores, data: FitData) -> CatalogModel:
+        return model.renewed(baselines, data.whole.num_interactions)
 
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         p = self._params
@@ -288,7 +320,9 @@ class SequencesTraining(RecommenderTraining):
     def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
         super().__init__(params, loss_options)
         _arguments.choice("history_items", params["history_items"], ("sequence",))
-        self._counts = functools.cache(lambda train: baseline_scores.Counts(train, params["history_length"]))
+
+    def _length(self, train: Interactions) -> int:
+        return self._params["history_length"]
 
     def encoders(self, tables: Mapping[str, Table]) -> dict[str, TableEncoder]:
         """Returns new encoders of tables of items; users have none."""
@@ -296,35 +330,13 @@ class SequencesTraining(RecommenderTraining):
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return super().encoders(tables)
 
-    def completed(self, trained: CatalogModel, first: CatalogModel, data: FitData, has_vectors: bool) -> CatalogModel:
-        """Returns the model with the baselines that held-out items have chosen, and the sequences of all users."""
-        if self._params["baselines"]:
-            settings = settings_before(data.start)
-            if data.validation is not None:
-                first.set_sequences(data.train)
-                seed, of_train = self._params["seed"], (first.catalog_scores, self._counts(data.train), data.train)
-                settings = baseline_scores.learned(settings, *of_train, data.validation, seed=seed)
-                if (measure := self._params["select_by"]) != "last":
-                    held_out = {"train": data.train, "validation": _sample(data.validation, seed)}
-                    quality = functools.partial(_quality, measure=measure, **held_out)
-                    settings = baseline_scores.selected(settings, *of_train, quality)
-            assert isinstance(trained, CatalogSequences)
-            trained = trained.renewed(self._baselines(data.learned, settings, has_vectors))
-        trained.set_sequences(data.whole)
-        return trained
-
-    def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
-        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
-        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        return self._counts(train).layer(settings, num_new)
-
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in _OF_MODEL}
         sizes = {"size": p["dim"], "num_features": p["history_length"]}
         options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
         if p["baselines"] and is_validated:  # They are no part of the training.
-            options["baselines"] = self._baselines(train, settings_before(start))
+            options["baselines"] = self._baselines(train, self._before(start))
         model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
@@ -347,7 +359,7 @@ def _sample(validation: Interactions, seed: int) -> Interactions:
     return validation.keeping(np.isin(validation.pairs()["users"], users))
 
 
-def settings_before(start: Start) -> dict[str, Any]:
+def settings_before(start: Start, default: Mapping[str, Any] = baseline_scores.DEFAULTS) -> dict[str, Any]:
     """Returns the settings of the baselines of a model to continue from, or the default ones."""
     before = None if start is None else start[0].baselines
-    return baseline_scores.DEFAULTS if before is None else before.settings
+    return dict(default) if before is None else before.settings
