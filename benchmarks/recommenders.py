@@ -84,7 +84,7 @@ def loss(name: str, **options: Any) -> Callable[..., recommendation.Recommender]
 
 
 def _recommender(**settings: Any) -> recommendation.Recommender:
-    return recommendation.Recommender(verbose=False, **settings)
+    return recommendation.Recommender(verbose=False, baselines=False, **settings)
 
 
 # The best temperature on the held-out items of MovieLens-100K is in the middle.

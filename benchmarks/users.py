@@ -48,7 +48,7 @@ def measure(users: int, negatives: int) -> dict[str, float]:
     matrix = scipy.sparse.csr_array((np.ones(len(rows)), (rows, items)), shape=(users, _ITEMS.value))
     options: dict[str, Any] = {"negatives": negatives or None, "validation_fraction": 0, "dim": _DIM.value}
     clock = Clock()
-    recommender = recommendation.Recommender(loss=None, softmax_epochs=2, verbose=False, **options)
+    recommender = recommendation.Recommender(loss=None, softmax_epochs=2, baselines=False, verbose=False, **options)
     recommender.fit(recommendation.Interactions(matrix), callbacks=[clock])
     return {"seconds": clock.seconds, "gibibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 

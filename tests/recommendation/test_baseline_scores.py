@@ -133,6 +133,20 @@ def test_the_weights_with_the_best_quality_around_the_most_likely_ones_are_selec
     assert even == settings  # the most likely ones
 
 
+def test_factors_have_the_strength_and_the_weight_of_ease_with_the_best_quality():
+    train, scores, _ = draws((1.0, 1.0, 8.0), count=50)
+    counts, users = Counts(train, 10), np.arange(50)
+    for wanted in ({"strength": 1000.0, "weights_of": [1.0]}, {"strength": 300.0, "weights_of": [0.0]}):
+        settings = {**baseline_scores.OF_FACTORS, **wanted}
+        (regression,) = counts.layer(settings).parts_of(train, users)
+        expected = scores + wanted["weights_of"][0] * regression
+        quality = lambda found, expected=expected: -np.square(found(users) - expected).sum()  # noqa: E731
+        network = lambda users: scores[users]  # noqa: E731
+        found = baseline_scores.selected(baseline_scores.OF_FACTORS, network, counts, train, quality)
+        assert found["weights_of"] == wanted["weights_of"]
+        assert found["strength"] == wanted["strength"] or not wanted["weights_of"][0]
+
+
 def test_without_held_out_items_the_settings_are_those_of_the_model_before():
     start = types.SimpleNamespace(baselines=types.SimpleNamespace(settings=SETTINGS)), None, None
     assert stages.settings_before(None) == baseline_scores.DEFAULTS

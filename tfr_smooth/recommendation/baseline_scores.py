@@ -253,14 +253,16 @@ def selected(
       train: The interactions that the network was trained on.
       quality: A function from a function like `network` to the quality of its scores.
     """
-    best = []
-    tried = itertools.product([settings["strength"]], _CHAIN_FACTORS, _EASE_FACTORS)
-    for strength, *factors in tried if settings["order"] else itertools.product(_FACTOR_STRENGTHS, _FACTOR_WEIGHTS):
-        weights = np.multiply(settings["weights_of"], factors).tolist()
-        layer = counts.layer(found := {**settings, "strength": strength, "weights_of": weights})
 
-        def scores(users: np.ndarray, layer: Any = layer, weights: list[float] = weights) -> np.ndarray:
-            return network(users) + sum(w * part for w, part in zip(weights, layer.parts_of(train, users), strict=True))
+    def quality_of(found: Mapping[str, Any], max_items: int = _ITEMS) -> float:
+        layer, weights = counts.layer(found, max_items=max_items), found["weights_of"]
+        parts_of = functools.partial(layer.parts_of, train)
+        return quality(lambda users: network(users) + sum(map(np.multiply, weights, parts_of(users))))
 
-        best.append((quality(scores), found))
-    return max(best, key=lambda found: found[0])[1]
+    factors: Any = itertools.product(_CHAIN_FACTORS, _EASE_FACTORS)
+    if not settings["order"]:
+        strengths = [{**settings, "strength": strength} for strength in _FACTOR_STRENGTHS]
+        settings = max(strengths, key=lambda found: quality_of(found, _FEWER_ITEMS))
+        factors = _FACTOR_WEIGHTS
+    tried = [{**settings, "weights_of": np.multiply(settings["weights_of"], each).tolist()} for each in factors]
+    return max(tried, key=quality_of)
