@@ -33,6 +33,7 @@ class Category(SplitColumn):
     categories: tuple[str, ...] = ()
 
     kind = "category"
+    one_hot = True
     contains = "text, numbers or booleans"
     default_for = ("text",)
     accepts = ("text", "number", "boolean")

@@ -40,7 +40,7 @@ class DistinctValues(NamedTuple):
 class SplitColumn(Column):
     """Base class of columns of texts that have parts, such as words, or are one part each."""
 
-    shared = True
+    shared = has_terms = True
 
     @classmethod
     def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:

@@ -12,8 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
-from tfr_smooth.columns import category, list_context
-from tfr_smooth.columns.codes import SplitColumn
+from tfr_smooth.columns import list_context
 from tfr_smooth.columns.kinds import Column, Columns, check_names, listed, raw_values
 from tfr_smooth.columns.matches import Match
 from tfr_smooth.columns.number import number_features
@@ -130,7 +129,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self.stacked = _arguments.boolean("stacked", stacked)
         self.matches = tuple(each if isinstance(each, Match) else Match.of(each, self.columns) for each in matches)
         self.encoders = dict(encoders or {})
-        encoded = {column.name for column in self.columns if column.kind == "encoded"}
+        encoded = {column.name for column in self.columns if column.is_encoded}
         if encoded != set(self.encoders):
             raise ValueError(f"`encoders` must be those of the columns {sorted(encoded)}, got {sorted(self.encoders)}.")
         for encoder in self.encoders.values():
@@ -147,7 +146,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._others):
             setattr(self, f"_resource_{place}", column.resource())  # Keras 3 does not track tables in lists and dicts.
-        split = {column.name for column in self.columns if isinstance(column, SplitColumn)}
+        split = {column.name for column in self.columns if column.has_terms}
         self.statistics = tuple(statistics)
         for place, statistic in enumerate(self.statistics):
             if absent := set(statistic.columns) - split:
@@ -231,7 +230,7 @@ class TableFeatures(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     @functools.cached_property
     def categories(self) -> list[list[int]]:
         """The features of the columns of categories: the place of the first one, and how many there are."""
-        return [[first, column.width] for first, column in self._placed if isinstance(column, category.Category)]
+        return [[first, column.width] for first, column in self._placed if column.one_hot]
 
     @functools.cached_property
     def _numbers_of_trees(self) -> np.ndarray:

@@ -163,6 +163,11 @@ class Column(_serialization.Configurable, abc.ABC):
     ordered: ClassVar[bool] = False  # whether the values have ranks
     shared: ClassVar[bool] = False  # whether documents may have equal values: these have statistics, and shares
     stacked: ClassVar[bool] = False  # whether the raw values are numbers, of which a layer takes all columns at once
+    has_terms: ClassVar[bool] = False  # whether `prepare` splits texts, whose parts matches and statistics compare
+    several: ClassVar[bool] = False  # whether a value that documents share may have several parts
+    has_numbers: ClassVar[bool] = False  # whether numbers of a text may be further features
+    one_hot: ClassVar[bool] = False  # whether each value has a feature, which trees take as codes
+    is_encoded: ClassVar[bool] = False  # whether an encoder maps the values to vectors
     # These may depend on what was learned: some kinds have them as properties.
     option: ClassVar[Any] = None  # with which `raw` was called
     reads: ClassVar[Any] = "id"  # by which readers of files take the values, as in the argument `types`

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _serialization
-from tfr_smooth.columns.codes import SplitColumn
 from tfr_smooth.columns.date import are_dates, date_format_of
 from tfr_smooth.columns.kinds import Column, has_words
 from tfr_smooth.columns.statistics import mean_labels
@@ -126,7 +125,7 @@ class Match(_serialization.Configurable):
           ValueError: If it is no pair of columns with several values or words, or of vectors of one length.
         """
         pair = [column for name in names for column in columns if column.name == name]
-        kinds = {tuple(column.vector) or ("values" if isinstance(column, SplitColumn) else "") for column in pair}
+        kinds = {tuple(column.vector) or ("values" if column.has_terms else "") for column in pair}
         if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
             expected = "pairs of names of feature columns of text, or of vectors of one length"
             own = [column.name for column in columns]
@@ -264,7 +263,7 @@ def equal_pairs(columns: Sequence[Column], raw: Mapping[str, Any], lists: Lists)
     sample = _sampled(lists)
     of_queries: dict[str, pa.Array] = {}
     of_documents: dict[str, pa.Array] = {}
-    for name in (column.name for column in columns if column.shared and column.kind != "set"):
+    for name in (column.name for column in columns if column.shared and not column.several):
         values = raw[name].take(pa.array(sample.rows)).combine_chunks().cast(pa.string())
         (of_queries if _is_of_lists(values, sample) else of_documents)[name] = values
     labels, starts, pairs = mean_labels(sample), sample.starts[:-1], []

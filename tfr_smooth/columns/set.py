@@ -97,6 +97,7 @@ class Set(Coded):
     separator: str = _SEPARATOR
 
     kind = "set"
+    several = True
     contains = "lists or text"
     default_for = ("set",)
     accepts = ("set", "vector", "text")

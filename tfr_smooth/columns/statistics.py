@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _serialization
-from tfr_smooth.columns.category import Category
 from tfr_smooth.columns.codes import DistinctValues, checked_categories, lookup_table
 from tfr_smooth.columns.kinds import Column
-from tfr_smooth.columns.set import Set, split_sets
-from tfr_smooth.columns.text import NUMBERS, Text, numbers_of
+from tfr_smooth.columns.set import split_sets
+from tfr_smooth.columns.text import NUMBERS, numbers_of
 from tfr_smooth.data.column_values import varying, without
 from tfr_smooth.data.lists import Lists
 
@@ -156,7 +155,7 @@ def learn_statistics(
             raise ValueError(f"`crosses` must be {expected}, got {pair!r}.")
     rows = _Rows.of(lists, order)
     # The features of a category of two values are as good as a statistic.
-    binary = [name for name, column in by_name.items() if isinstance(column, Category) and len(column.categories) <= 2]
+    binary = [name for name, column in by_name.items() if column.one_hot and column.width - column.has_missing <= 2]
     alone = [(name,) for name in by_name if name not in binary]
     for names in [*alone, *map(tuple, crosses)]:
         # Those that are the same in each list cannot change an order.
@@ -192,7 +191,7 @@ def with_numbers(
     """
     rows, learned = _Rows.of(lists, order), list(columns)
     for place, column in enumerate(columns):
-        if rows is None or not isinstance(column, Text):
+        if rows is None or not column.has_numbers:
             continue
         codes, texts = _codes(raw[column.name])
         numbers = np.zeros([len(texts) + 1, len(NUMBERS)])  # the last row is that of missing texts
@@ -209,7 +208,7 @@ def with_numbers(
         chosen = tuple(np.array([*NUMBERS])[gains.sum(axis=0) > np.maximum(*least)].tolist())
         if chosen:
             reason = f"{column.reason}; also {', '.join(chosen)}"
-            learned[place] = dataclasses.replace(column, numbers=chosen, reason=reason)
+            learned[place] = dataclasses.replace(column, numbers=chosen, reason=reason)  # type: ignore[call-arg]
         lists.release()
     return learned
 
@@ -281,8 +280,8 @@ def _codes(texts: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 def _occurrences(column: Column, texts: pa.ChunkedArray) -> _Occurrences:
     """Returns the values of a column, as its `split` returns them."""
     rows = np.arange(len(texts))
-    if isinstance(column, Set):
-        lengths, texts = split_sets(texts, column.separator)
+    if column.several:
+        lengths, texts = split_sets(texts, column.option)
         rows = np.repeat(rows, pc.fill_null(lengths, 0).to_numpy())
     codes, different = _codes(texts)
     return _Occurrences(codes[codes >= 0], rows[codes >= 0], different)

@@ -63,6 +63,7 @@ class Text(Coded):
     default_for = ("text",)
     accepts = ("text",)
     shared = False
+    has_numbers = True
 
     def __post_init__(self) -> None:
         """Checks the arguments."""

@@ -106,6 +106,7 @@ class Encoded(Vector):
     """
 
     kind = "encoded"
+    is_encoded = True
     contains = "text"
     reads = "text"
     default_for = ()
