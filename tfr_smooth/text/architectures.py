@@ -89,6 +89,10 @@ class CrossEncoder(Reranker):
         """Returns the constructor's arguments."""
         return {**super().get_config(), "hidden": self.hidden, "output": self.output_activation}
 
+    def served(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the scores of pairs, given by their ids [pairs, tokens]."""
+        return {"scores": self({"pair_ids": ids[tf.newaxis, :, tf.newaxis]}, training=False)[0]}
+
     def set_head(self, weights: Sequence[Any]) -> None:
         """Sets the weights of a published head.
 
@@ -134,6 +138,7 @@ class LateInteraction(Reranker):
       TensorShape([2, 4])
     """
 
+    roles = layout.ROLES
     _scale = 1.0
 
     def __init__(
@@ -193,6 +198,10 @@ class LateInteraction(Reranker):
         if self.dense is not None:
             vectors = dense_layer(vectors, *self._dense, activation=self.dense[1])
         return tf.math.l2_normalize(vectors, axis=-1)
+
+    def served(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the vectors of the tokens of texts, given by their ids [texts, tokens]."""
+        return {"vectors": self.vectors(ids)}
 
     def set_head(self, weights: Sequence[Any]) -> None:
         """Sets the kernel and the bias of the layer after the encoder, [encoder's width, width] and [width]."""
@@ -256,6 +265,7 @@ class SingleVector(LateInteraction):
       TensorShape([2, 4])
     """
 
+    has_one_vector = True
     _scale = 20.0  # not tuned: the default of the losses of sentence-transformers
 
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
@@ -272,6 +282,10 @@ class SingleVector(LateInteraction):
         hidden, mask = self.encode(ids, frozen, training)
         vectors = self._normalized(self.encoder.pool(hidden, ids))
         return (vectors * tf.cast(mask[..., :1], tf.float32))[..., tf.newaxis, :]  # padding is 0
+
+    def served(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the vectors of texts, given by their ids [texts, tokens]."""
+        return {"vectors": self.vectors(ids)[:, 0]}
 
     def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the scores and labels of all documents of the batch for each query.
@@ -353,17 +367,14 @@ def _function(model: Reranker) -> Callable[..., dict[str, tf.Tensor]]:
         if encoder.fill is not None:
             masked = tf.where(ids == layout.ids_of(encoder.tokenizer, [encoder.fill])[0], layout.FILL, masked)
         ids = tf.where(attention_mask > 0, ids, masked)
-        if not isinstance(model, LateInteraction):
-            return {"scores": model({"pair_ids": ids[tf.newaxis, :, tf.newaxis]}, training=False)[0]}
-        vectors = model.vectors(ids)
-        return {"vectors": vectors[:, 0] if isinstance(model, SingleVector) else vectors}
+        return model.served(ids)
 
     return serve
 
 
 def _write_tokenizers(model: Reranker, folder: Path, sizes: Mapping[str, Any]) -> None:
     """Writes tokenizer.json; for vectors, query_tokenizer.json, too."""
-    for role in layout.ROLES if isinstance(model, LateInteraction) else (None,):
+    for role in model.roles:
         name = "query_" * (role == "query")
         tokenizer = model.encoder.tokenizer_file(role, sizes[f"{name}length"])
         tokenizer.save(os.fspath(folder / f"{name}tokenizer.json"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -46,6 +46,9 @@ class Reranker(tf.keras.Model):
       >>> FirstToken(text.Encoder(backbone, tokenizer))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
       TensorShape([2, 4])
     """
+
+    roles: ClassVar[Sequence[str | None]] = (None,)  # of the texts that the model takes alone; None for pairs
+    has_one_vector: ClassVar[bool] = False  # of a text
 
     def __init__(self, encoder: Encoder, *, micro_batches: int = 1, head_rate: float = 50.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -139,6 +142,10 @@ class Reranker(tf.keras.Model):
         self._apply(gradients)
         self.mean_loss.update_state(total, sample_weight=lists)
         return {"loss": self.mean_loss.result()}
+
+    def served(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the outputs of an export by name, given the ids of texts or of pairs [..., tokens]."""
+        raise NotImplementedError
 
     def training_scores(self, inputs: Mapping[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the scores and labels of the loss: those of the lists, unless a subclass adds documents.

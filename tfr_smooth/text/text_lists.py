@@ -306,7 +306,7 @@ class LateInputs(_Inputs):
     def _vectors(self, model: LateInteraction, name: str) -> np.ndarray:
         """Returns the vectors of the different queries or documents, float32 [texts, tokens, width]; 1 for a token."""
         ids = self.ids[name]
-        tokens = 1 if isinstance(model, SingleVector) else ids.shape[1]
+        tokens = 1 if model.has_one_vector else ids.shape[1]
         vectors = np.zeros((len(ids), tokens, model.width), np.float32)
         for rows in self._by_length(ids):
             some = model.in_graph("vectors", *self.rows(name, rows).values()).numpy()

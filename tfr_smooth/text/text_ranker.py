@@ -390,7 +390,7 @@ class TextRanker(_estimator.Estimator):
           ValueError: If `architecture` is not "single", or a value is not text. The message names the row.
         """
         model = self._fitted()
-        if not isinstance(model, architectures.SingleVector):
+        if not model.has_one_vector:
             raise ValueError(f"`architecture` must be 'single' for `encode`, got {self._params['architecture']!r}.")
         _arguments.choice("role", role, ("document", "query"))
         values = text_lists.text_values("`texts`", texts)
