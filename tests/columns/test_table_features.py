@@ -47,6 +47,8 @@ def test_features_are_those_of_the_definition(shape):
     np.testing.assert_array_equal(found, FEATURES.reshape(*shape, 9))
     unknown = {name: tf.TensorSpec([None] * len(shape), values.dtype) for name, values in raw().items()}
     np.testing.assert_array_equal(tf.function(layer, input_signature=[unknown])(raw(shape)), found)
+    symbolic = {name: tf.keras.Input(shape[1:], dtype=values.dtype, name=name) for name, values in raw(shape).items()}
+    assert tuple(layer(symbolic).shape)[1:] == found.shape[1:]
 
 
 def test_a_date_is_exact_to_the_second_a_century_from_now():
@@ -126,6 +128,7 @@ def test_a_matrix_has_the_features_of_its_columns():
     named = TableFeatures(columns)({column.name: matrix[:, i] for i, column in enumerate(columns)})
     np.testing.assert_array_equal(found, np.reshape(named, [*shape[:-1], 7]))
     assert stacked.feature_columns == ("1", "2", "2", "3", "4", "5", "5")
+    assert tuple(stacked(tf.keras.Input(shape[1:])).shape)[1:] == found.shape[1:]
     full = TableFeatures(infer_columns(pd.DataFrame(matrix[:, [0, 2, 3]])), stacked=True)
     np.testing.assert_array_equal(full(matrix[:, [0, 2, 3]]), matrix[:, [0, 2, 3]])
 

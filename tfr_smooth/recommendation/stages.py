@@ -194,7 +194,7 @@ class RecommenderTraining:
           has_vectors: Whether items without interactions will have vectors.
         """
         if self._params["baselines"]:
-            settings = self._before(data.start)
+            settings = settings_before(data.start, self.settings)
             if data.validation is not None:
                 first.set_sequences(data.train)
                 seed, of_train = self._params["seed"], (first.catalog_scores, self._counts(data.train), data.train)
@@ -215,10 +215,6 @@ class RecommenderTraining:
     def _with(self, model: Any, baselines: BaselineScores, data: FitData) -> CatalogModel:
         """Returns a new model with baselines."""
         return model.renewed(baselines)
-
-    def _before(self, start: Start) -> dict[str, Any]:
-        """Returns the settings of the baselines of a model to continue from, or the default ones."""
-        return settings_before(start, self.settings)
 
     def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
@@ -336,7 +332,7 @@ class SequencesTraining(RecommenderTraining):
         sizes = {"size": p["dim"], "num_features": p["history_length"]}
         options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
         if p["baselines"] and is_validated:  # They are no part of the training.
-            options["baselines"] = self._baselines(train, self._before(start))
+            options["baselines"] = self._baselines(train, settings_before(start, self.settings))
         model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
