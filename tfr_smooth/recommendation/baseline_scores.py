@@ -27,7 +27,7 @@ _STRENGTHS = 30.0, 100.0, 300.0
 _LEAST = 0.05
 # EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
 # the greatest ones only. On Toys and Games, with 11,924 items, all of them are not better.
-_ITEMS, _NEIGHBORS = 10_000, 100
+ITEMS, _NEIGHBORS = 10_000, 100
 # The items whose regression chooses the strength, in a thirtieth of the time.
 _FEWER_ITEMS = 3000
 # What multiplies the most likely weights, which are those of a probability and not of the first ranks.
@@ -163,10 +163,11 @@ class Counts:
         self._chain = functools.cache(lambda **options: MarkovChain(**options).fit(interactions))
         self._neighbors = functools.cache(lambda **options: EASE(**options).fit(interactions).neighbors(_NEIGHBORS))
 
-    def layer(self, settings: Mapping[str, Any], num_new: int = 0, max_items: int = _ITEMS) -> BaselineScores:
-        """Returns a layer with settings like those of `learned`, and EASE of so many items."""
-        neighbors = self._neighbors(strength=settings["strength"], max_items=min(max_items, self._num_items))
-        transitions = sparse.csr_array((self._num_items, self._num_items), dtype=np.float32)
+    def layer(self, settings: Mapping[str, Any], num_new: int = 0, max_items: int = ITEMS) -> BaselineScores:
+        """Returns a layer with settings like those of `learned`, and EASE of so many items, or 0 for none."""
+        neighbors = transitions = sparse.csr_array((self._num_items, self._num_items), dtype=np.float32)
+        if max_items:
+            neighbors = self._neighbors(strength=settings["strength"], max_items=min(max_items, self._num_items))
         smoothed = shares = np.zeros(self._num_items, np.float32)
         if settings["order"]:
             chain = self._chain(order=settings["order"], decay=settings["decay"])
@@ -210,7 +211,7 @@ def learned(
     relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
     expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
 
-    def fit(settings: dict[str, Any], max_items: int = _ITEMS) -> tuple[float, dict[str, Any]]:
+    def fit(settings: dict[str, Any], max_items: int = ITEMS) -> tuple[float, dict[str, Any]]:
         """Returns the loss, and the settings with the weights, of which the first one is that of the network."""
         parts = [scores, *counts.layer(settings, max_items=max_items).parts_of(train, users)]
         of_relevant = np.array([relevant.multiply(part).sum() for part in parts]) / len(users)
@@ -254,7 +255,7 @@ def selected(
       quality: A function from a function like `network` to the quality of its scores.
     """
 
-    def quality_of(found: Mapping[str, Any], max_items: int = _ITEMS) -> float:
+    def quality_of(found: Mapping[str, Any], max_items: int = ITEMS) -> float:
         layer, weights = counts.layer(found, max_items=max_items), found["weights_of"]
         parts_of = functools.partial(layer.parts_of, train)
         return quality(lambda users: network(users) + sum(map(np.multiply, weights, parts_of(users))))

@@ -219,7 +219,7 @@ class RecommenderTraining:
     def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
         num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        return self._counts(train).layer(settings, num_new)
+        return self._counts(train).layer(settings, num_new, baseline_scores.ITEMS if settings["weights_of"][-1] else 0)
 
     def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
         """Returns a new model."""
