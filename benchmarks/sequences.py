@@ -6,9 +6,10 @@ python benchmarks/sequences.py --data=Toys_and_Games.txt --methods="popularity,M
 The data are ratings `user item rating time`, or lines `user item item ...` in order of time. All items that the user
 has not seen are ranked. The settings of a method with the best NDCG@10 on the validation items are fitted again on all
 items but the last, except for SASRec, which is only given the validation items as the latest ones, as are all with
---norefit, the protocol of publications. Each method runs in
-a process of its own. The output folder has a file per method and seed, so the same command resumes. The table is in
-Markdown, with means over seeds, the processor seconds of a fit, those of an epoch and the largest resident memory.
+--norefit, the protocol of publications. With --settings='{"Recommender of sequences": {"items": "FILE"}}', items have
+the attributes in a JSON file, an object of lists. Each method runs in a process of its own. The output folder has a
+file per method and seed, so the same command resumes. The table is in Markdown, with means over seeds, the processor
+seconds of a fit, those of an epoch and the largest resident memory.
 """
 
 from __future__ import annotations
@@ -129,10 +130,16 @@ def item_knn(neighbors: int) -> Any:
     return Implicit(CosineRecommender(K=neighbors + 1))
 
 
-def recommender(split: Split, seed: int, refit: bool, **settings: Any) -> Measured:
+def recommender(split: Split, seed: int, refit: bool, items: str | None = None, **settings: Any) -> Measured:
+    table = None
+    if items:
+        attributes = json.loads(pathlib.Path(items).read_text())
+        sets = ["|".join(map(str, attributes.get(str(item), ()))) for item in split.train.item_ids]
+        table = pd.DataFrame({"item": split.train.item_ids, "attributes": sets})
+        settings["kinds"] = {"attributes": "set:|"}
     model = recommendation.Recommender(seed=seed, select_by=_SELECT_BY, verbose=False, refit=refit, **settings)
     started = time.process_time()
-    model.fit(split.train, validation=split.validation)
+    model.fit(split.train, items=table, validation=split.validation)
     value = model.history_[f"val_{_SELECT_BY}"][model.best_epoch_ - 1]
     # With the second training, which repeats the epochs up to the best one.
     epochs = len(model.history_["loss"]) + refit * model.best_epoch_

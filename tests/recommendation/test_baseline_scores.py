@@ -13,7 +13,7 @@ from tfr_smooth.recommendation import baseline_scores, stages
 from tfr_smooth.recommendation.baseline_scores import BaselineScores, Counts
 
 HISTORIES = [[3, 1, 4, 1, 5], [], [2], [7, 6], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 8, 2]]
-SETTINGS = {"order": 3, "decay": 0.5, "strength": 2.0, "weights_of": [0.7, 3.0]}
+SETTINGS = {"order": 3, "decay": 0.5, "similarity": 0.0, "strength": 2.0, "weights_of": [0.7, 3.0]}
 
 
 def test_scores_are_those_of_the_baselines():

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import assert_error
-from tests.recommendation.groups import GROUPS, likes
+from tests.recommendation.groups import GROUPS, in_time, likes
 from tfr_smooth import recommendation
+from tfr_smooth.recommendation import tables
 
 OPTIONS = {"dim": 16, "validation_fraction": 0.3, "softmax_epochs": 20, "softmax_batch_size": 4}
 OPTIONS |= {"loss": None, "verbose": False, "refit": False}
@@ -142,10 +143,48 @@ def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
 
 def test_errors_name_the_argument(cold):
     fit = recommendation.Recommender(**OPTIONS, kinds={"z": "id"}).fit
-    for tables, message in (
+    for arguments, message in (
         ({"items": table(), "item_id": "movie"}, "`items` must have the column 'movie' of ids and others, got"),
         ({"items": table()[5:]}, "`items` must have a row for each id of the interactions, got none for 'item "),
         ({"items": pd.concat([table()] * 2)}, "`items` must be unique, got 'item "),
         ({"items": table()}, "`kinds` must be one of 'x0'"),
     ):
-        assert_error(message, fit, cold, **tables)
+        assert_error(message, fit, cold, **arguments)
+
+
+def test_rows_are_similar_by_their_terms(monkeypatch):
+    monkeypatch.setattr(tables, "_SIMILAR", 2)
+    monkeypatch.setattr(tables, "_MOST_ROWS", 3)
+    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 2)
+    frame = pd.DataFrame({"item": range(6), "price": np.arange(6.0), "brand": ["a", "b", "a", None, "c", "c"]})
+    frame["tags"] = ["new|red", "red", "new|red|big", "new|new", "big|new", ""]
+    frame["title"] = ["red car", "Red cars", "a car", "", "train", "a train"]
+    kinds = {"brand": "category", "tags": "set:|", "title": "text"}
+    order, table = tables.read_table("items", frame[::-1], "item", np.arange(6), kinds, None)
+    # "new" is in more than three rows; "cars", "b" and "red" of the titles tell rows apart.
+    terms = [{"brand a", "red", "title red", "car"}, {"brand b", "red", "title red", "cars"}]
+    terms += [{"brand a", "red", "big", "a", "car"}, set(), {"brand c", "big", "train"}, {"brand c", "a", "train"}]
+    names = sorted(set().union(*terms))
+    vectors = np.array([[each in own for each in names] for own in terms], float)
+    vectors *= np.log(6 / vectors.sum(axis=0))
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    expected = vectors @ vectors.T * (1.0 - np.eye(6))
+    for row in expected:
+        row[np.argsort(-row)[2:]] = 0.0
+    expected /= np.maximum(expected.sum(axis=1, keepdims=True), 1e-9)
+    np.testing.assert_array_equal(order, np.arange(6))
+    np.testing.assert_allclose(tables.similarities(table.terms).toarray(), expected, atol=1e-12)
+    _, numbers = tables.read_table("items", frame[["item", "price"]], "item", np.arange(6), {}, None)
+    assert tables.similarities(numbers.terms).nnz == 0
+
+
+def test_similar_items_follow_in_sequences():
+    """Without the second item of each pair, which has the color of the first one, there are no transitions."""
+    colors = np.arange(24) % 4
+    pairs = [(first, second) for first in range(24) for second in range(first % 4, 24, 4) if first != second]
+    table = pd.DataFrame({"item": range(24), "color": [f"color {color}" for color in colors]})
+    options = {"history_items": "sequence", "dim": 4, "softmax_epochs": 1, "refit": False, "verbose": False}
+    recommender = recommendation.Recommender(**options, kinds={"color": "id"}, validation_fraction=0.5)
+    top = recommender.fit(in_time(pairs, 24), items=table).recommend(histories=[[item] for item in range(24)], topn=5)
+    assert (colors[top.items] == colors[:, np.newaxis]).all()
+    assert recommender.model_.baselines.similarity == 1.0

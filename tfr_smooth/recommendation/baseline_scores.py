@@ -17,12 +17,13 @@ from tfr_smooth.recommendation.sequences import in_blocks
 
 # The settings and weights before any are learned: the weights of MovieLens-100K and of Toys and Games are .4 to .8 and
 # 7 to 15. And the settings that are tried.
-DEFAULTS: dict[str, Any] = {"order": 10, "decay": 0.8, "strength": 100.0, "weights_of": [0.5, 8.0]}
+DEFAULTS: dict[str, Any] = {"order": 10, "decay": 0.8, "similarity": 0.3, "strength": 100.0, "weights_of": [0.5, 8.0]}
 # Those of factors, which have no chain. Selected on held-out items of MovieLens-100K and MovieLens-1M.
-OF_FACTORS: dict[str, Any] = {"order": 0, "decay": 1.0, "strength": 300.0, "weights_of": [1.0]}
+OF_FACTORS: dict[str, Any] = {"order": 0, "decay": 1.0, "similarity": 0.0, "strength": 300.0, "weights_of": [1.0]}
 _FACTOR_STRENGTHS, _FACTOR_WEIGHTS = (300.0, 100.0, 1000.0), (1.0, 0.5, 2.0, 0.0)
 _CHAINS: tuple[dict[str, Any], ...] = ({"order": 10, "decay": 0.8}, {"order": 3, "decay": 0.8})
 _STRENGTHS = 30.0, 100.0, 300.0
+_SIMILARITIES = 0.3, 1.0, 0.1, 0.0
 # The least weight, so that a network without use only decides ties.
 _LEAST = 0.05
 # EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
@@ -43,8 +44,9 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     r"""Scores of all items given the items of users in order: $w_1 \log p_i + w_2 e_i$.
 
     p is the probability of a `MarkovChain`, and e the score of `EASE` for the different items, by the 100 greatest
-    weights of each. A new item with a vector has the mean $\log \tfrac{1}{10} \sum_j e^{s_j}$ over the scores s of the
-    ten known items with the most similar vectors.
+    weights of each. With a table of items, the transitions are $p(i \mid j) + w_0 s_{ji}$, with the `similarities` s.
+    A new item with a vector has the mean $\log \tfrac{1}{10} \sum_j e^{s_j}$ over the scores s of the ten known items
+    with the most similar vectors.
 
     Args:
       num_items: Number of items of the catalog, >= 1.
@@ -52,6 +54,7 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
       num_neighbors: Number of weights of EASE, >= 0.
       order: As for `MarkovChain`; 0 for no chain, and then $w_2$ is the only weight.
       decay: As for `MarkovChain`.
+      similarity: $w_0$, >= 0.
       strength: As for `EASE`.
       length: Number of the latest items that EASE sees, >= 1.
       weights_of: $w_1$ and $w_2$, >= 0.
@@ -69,6 +72,7 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
         num_neighbors: int,
         order: int,
         decay: float,
+        similarity: float,
         strength: float,
         length: int,
         weights_of: Sequence[float],
@@ -77,8 +81,8 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
     ) -> None:
         super().__init__(**{"dtype": "float32", **kwargs})
         self.num_items, self.num_transitions, self.num_neighbors = num_items, num_transitions, num_neighbors
-        self.order, self.decay, self.strength, self.length, self.weights_of = order, decay, strength, length, weights_of
-        self.num_new = num_new
+        self.order, self.decay, self.similarity, self.strength = order, decay, similarity, strength
+        self.length, self.weights_of, self.num_new = length, weights_of, num_new
 
         def weight(name: str, size: int, dtype: str = "float32") -> Any:
             return self.add_weight(name=name, shape=(size,), dtype=dtype, initializer="zeros", trainable=False)
@@ -156,10 +160,11 @@ class Counts:
     Args:
       interactions: The interactions, whose events have an order.
       length: Number of the latest items that EASE sees, >= 1.
+      similar: The `similarities` of items by their table, or None.
     """
 
-    def __init__(self, interactions: Interactions, length: int) -> None:
-        self._num_items, self._length = interactions.num_items, length
+    def __init__(self, interactions: Interactions, length: int, similar: Any = None) -> None:
+        self._num_items, self._length, self.similar = interactions.num_items, length, similar
         self._chain = functools.cache(lambda **options: MarkovChain(**options).fit(interactions))
         self._neighbors = functools.cache(lambda **options: EASE(**options).fit(interactions).neighbors(_NEIGHBORS))
 
@@ -172,6 +177,8 @@ class Counts:
         if settings["order"]:
             chain = self._chain(order=settings["order"], decay=settings["decay"])
             transitions, smoothed, shares = chain.transitions, chain.smoothed, chain.shares
+            if self.similar is not None:
+                transitions = sparse.csr_array(transitions + settings["similarity"] * self.similar, dtype=np.float32)
         sizes = {"num_items": self._num_items, "num_transitions": transitions.nnz, "num_neighbors": neighbors.nnz}
         layer = BaselineScores(**sizes, length=self._length, num_new=num_new, **settings)
         new = np.zeros(num_new * layer._count), np.arange(self._num_items)
@@ -231,6 +238,9 @@ def learned(
         return found.fun, {**settings, "weights_of": found.x * expected}
 
     best = min((fit({**start, **chain}) for chain in _CHAINS), key=lambda found: found[0])[1]
+    if counts.similar is not None:
+        tried = (fit({**best, "similarity": similarity}) for similarity in _SIMILARITIES)
+        best = min(tried, key=lambda found: found[0])[1]
     strengths = [fit({**best, "strength": strength}, _FEWER_ITEMS) for strength in _STRENGTHS]
     if (strength := min(strengths, key=lambda found: found[0])[1]["strength"]) != best["strength"]:
         best = fit({**best, "strength": strength})[1]

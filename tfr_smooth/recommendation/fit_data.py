@@ -16,7 +16,7 @@ from tfr_smooth._estimator import digest
 from tfr_smooth.data.reading.ids import ids_after, indices_of
 from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.tables import Table, read_table
+from tfr_smooth.recommendation.tables import Table, read_table, similarities
 
 # The part of the users, at least, that an update also learns from besides those with new interactions. Without them,
 # the vectors of items move away from those of the users.
@@ -160,6 +160,11 @@ class FitData:
         self.learned = self.train
         if self.validation is not None and not self.validation.num_interactions:
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
+
+    @functools.cached_property
+    def similar(self) -> Any:
+        """The similarities of items by their table, for sequences, or None."""
+        return similarities(self.tables["items"].terms) if self._by == "time" and "items" in self.tables else None
 
     @functools.cached_property
     def digest(self) -> str:

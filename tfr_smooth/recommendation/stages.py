@@ -91,7 +91,9 @@ class RecommenderTraining:
         if params["loss"] == "auto":
             params["loss"] = self.default_loss
         self._params = params
-        self._counts = functools.cache(lambda train: baseline_scores.Counts(train, self._length(train)))
+        self._counts = functools.cache(
+            lambda data, train: baseline_scores.Counts(train, self._length(train), data.similar)
+        )
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
         check_shared(params)
@@ -138,7 +140,7 @@ class RecommenderTraining:
             expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
             raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with (strategy or tf.distribute.get_strategy()).scope():
-            model = self._model(train, start, validation is not None)
+            model = self._model(data, train, validation is not None)
             if start is not None:
                 model.continue_from(*start)
                 model.start_new(train, start[1])
@@ -197,14 +199,15 @@ class RecommenderTraining:
             settings = settings_before(data.start, self.settings)
             if data.validation is not None:
                 first.set_sequences(data.train)
-                seed, of_train = self._params["seed"], (first.catalog_scores, self._counts(data.train), data.train)
+                counts, seed = self._counts(data, data.train), self._params["seed"]
+                of_train = first.catalog_scores, counts, data.train
                 if settings["order"]:
                     settings = baseline_scores.learned(settings, *of_train, data.validation, seed=seed)
                 if (measure := self._params["select_by"]) != "last":
                     held_out = {"train": data.train, "validation": _sample(data.validation, seed)}
                     quality = functools.partial(_quality, measure=measure, **held_out)
                     settings = baseline_scores.selected(settings, *of_train, quality)
-            trained = self._with(trained, self._baselines(data.learned, settings, has_vectors), data)
+            trained = self._with(trained, self._baselines(data, data.learned, settings, has_vectors), data)
         trained.set_sequences(data.whole)
         return trained
 
@@ -216,12 +219,15 @@ class RecommenderTraining:
         """Returns a new model with baselines."""
         return model.renewed(baselines)
 
-    def _baselines(self, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False) -> BaselineScores:
+    def _baselines(
+        self, data: FitData, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False
+    ) -> BaselineScores:
         """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
         num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        return self._counts(train).layer(settings, num_new, baseline_scores.ITEMS if settings["weights_of"][-1] else 0)
+        max_items = baseline_scores.ITEMS if settings["weights_of"][-1] else 0
+        return self._counts(data, train).layer(settings, num_new, max_items)
 
-    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+    def _model(self, data: FitData, train: Interactions, is_validated: bool) -> CatalogModel:
         """Returns a new model."""
         raise NotImplementedError
 
@@ -272,7 +278,7 @@ class FactorsTraining(RecommenderTraining):
     def _with(self, model: Any, baselines: BaselineScores, data: FitData) -> CatalogModel:
         return model.renewed(baselines, data.whole.num_interactions)
 
-    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+    def _model(self, data: FitData, train: Interactions, is_validated: bool) -> CatalogModel:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in ("dim", *_OF_MODEL)}
         return CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
@@ -326,13 +332,13 @@ class SequencesTraining(RecommenderTraining):
             raise ValueError("`users` must be None with `history_items`, got a table.")
         return super().encoders(tables)
 
-    def _model(self, train: Interactions, start: Start, is_validated: bool) -> CatalogModel:
+    def _model(self, data: FitData, train: Interactions, is_validated: bool) -> CatalogModel:
         p = self._params
         options: dict[str, Any] = {name: p[name] for name in _OF_MODEL}
         sizes = {"size": p["dim"], "num_features": p["history_length"]}
         options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
         if p["baselines"] and is_validated:  # They are no part of the training.
-            options["baselines"] = self._baselines(train, settings_before(start, self.settings))
+            options["baselines"] = self._baselines(data, train, settings_before(data.start, self.settings))
         model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model

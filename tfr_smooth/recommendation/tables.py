@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,12 +16,16 @@ from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.ids import checked_ids, ids_after, indices_of
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer
+from tfr_smooth.recommendation.interactions import sparse
 
 # The size of the vectors of codes; and of the training of an encoder, the least epochs and steps, the rows of a batch
 # and the learning rate of Adam. Not tuned: `benchmarks/new_items.py` measures them.
 _EMBEDDING_DIM = 16
 _EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
 _ROWS_AT_ONCE, _STEPS_PER_CALL = 2**12, 50
+# How many rows are similar to each, chosen on held-out items of Toys and Games; and the most rows with a term that
+# counts, which bounds time and is not worse there.
+_SIMILAR, _MOST_ROWS = 100, 1000
 
 
 class Table(NamedTuple):
@@ -29,10 +34,12 @@ class Table(NamedTuple):
     Attributes:
       columns: The columns.
       values: float32 [rows, features], as from `columns.TableFeatures`.
+      terms: Which categories, ids, members of sets and words each row has: ones in a sparse array [rows, terms].
     """
 
     columns: list[Column]
     values: np.ndarray
+    terms: Any
 
 
 def read_table(
@@ -62,7 +69,58 @@ def read_table(
     if columns is None:
         given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)
-    return order, Table(list(columns), TableFeatures(columns)(column_arrays(found, columns)).numpy())
+    arrays = column_arrays(found, columns)
+    return order, Table(list(columns), TableFeatures(columns)(arrays).numpy(), _terms(columns, arrays))
+
+
+def similarities(terms: Any) -> Any:
+    r"""Returns how similar rows are by their terms: a sparse array [rows, rows], >= 0, whose rows have the sum 1, or 0.
+
+    A row has the cosines of its vector with those of the 100 most similar other rows, divided by their sum. The vector
+    has $\ln(n / n_t)$ for each term of the row that $n_t \le 1000$ of all n rows have.
+
+    Args:
+      terms: As of a `Table`.
+
+    Time O(rows * terms per row * 1000) at most.
+    """
+    rows_of_term = np.bincount(terms.indices, minlength=terms.shape[1])
+    weights = np.log(terms.shape[0] / np.maximum(rows_of_term, 1)) * (rows_of_term <= _MOST_ROWS)
+    vectors, blocks = _scaled(terms * weights, 2), []
+    for start in range(0, terms.shape[0], _ROWS_AT_ONCE):
+        block = vectors[start : start + _ROWS_AT_ONCE] @ vectors.T
+        starts, is_best = block.indptr, np.zeros(block.nnz)
+        block.data[block.indices == start + np.repeat(np.arange(len(starts) - 1), np.diff(starts))] = 0.0
+        best = [begin + np.argsort(-block.data[begin:end])[:_SIMILAR] for begin, end in itertools.pairwise(starts)]
+        is_best[np.concatenate(best)] = 1.0
+        block.data *= is_best
+        blocks.append(_scaled(block, 1))
+    return sparse.vstack(blocks, format="csr")
+
+
+def _terms(columns: Sequence[Column], arrays: Mapping[str, np.ndarray]) -> Any:
+    """Returns the terms of rows, as of a `Table`."""
+    count = len(next(iter(arrays.values())))
+    parts = [sparse.csr_array((count, 1))]
+    for column in columns:
+        if column.has_terms:
+            values = column.prepare(tf.constant(arrays[column.name]))
+            terms = tf.gather(values.parts, values.places)
+            codes = tf.unique(terms.values).idx.numpy()
+            content = np.ones(len(codes)), codes, terms.row_splits.numpy()
+            parts.append(sparse.csr_array(content, shape=(count, 1 + codes.max(initial=0))))
+            parts[-1].sum_duplicates()
+    matrix = sparse.hstack(parts, format="csr")
+    matrix.data[:] = 1.0
+    return matrix
+
+
+def _scaled(matrix: Any, power: int) -> Any:
+    """Returns the rows of a sparse matrix without zeros, divided by their norm of this power."""
+    matrix = sparse.csr_array(matrix)
+    matrix.eliminate_zeros()
+    norms = np.maximum((matrix**power).sum(axis=1), np.finfo(np.float64).tiny) ** (1 / power)
+    return sparse.diags_array(1.0 / norms) @ matrix
 
 
 class TableEncoder(EncodedScorer):
