@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from tests.recommendation.groups import in_time
+from tests.recommendation.groups import in_time, likes
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import baseline_scores, stages
 from tfr_smooth.recommendation.baseline_scores import BaselineScores, Counts
@@ -151,3 +151,15 @@ def test_without_held_out_items_the_settings_are_those_of_the_model_before():
     start = types.SimpleNamespace(baselines=types.SimpleNamespace(settings=SETTINGS)), None, None
     assert stages.settings_before(None) == baseline_scores.DEFAULTS
     assert stages.settings_before(start) == SETTINGS
+
+
+def test_ease_of_weight_0_is_not_served(monkeypatch):
+    monkeypatch.setattr(baseline_scores, "_FACTOR_WEIGHTS", (0.0,))
+    options = {"dim": 4, "softmax_epochs": 2, "softmax_batch_size": 4, "epochs": 1, "verbose": False}
+    interactions = recommendation.Interactions(likes())
+    found = recommendation.Recommender(**options).fit(interactions)
+    without = recommendation.Recommender(**options, baselines=False).fit(interactions)
+    np.testing.assert_array_equal(found.predict([0, 9]), without.predict([0, 9]))
+    for recommender in (found, found.update(interactions)):
+        assert recommender.model_.baselines.num_neighbors == 0
+        assert recommender.model_.baselines.settings["weights_of"] == [0.0]

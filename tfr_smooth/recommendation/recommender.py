@@ -65,10 +65,10 @@ class Recommender(Estimator):
         Longer sequences are learned from in windows. Not with a table of users.
       history_length: Number of the latest items that a sequence contains, >= 1.
       baselines: Whether the scores have further summands, from counts: the scores of `EASE` for the 10,000 most
-        frequent items and, of sequences, the log-probabilities of a `MarkovChain`. For factors, the strength and the
-        weight with the best `select_by` of the held-out items are taken. For sequences, weights, order and strength
-        have the greatest likelihood of these items; of the weights and multiples of them, those with the best
-        `select_by` are taken. They are no part of the vectors: False for an index of nearest neighbors that gives the
+        frequent items and, of sequences, the log-probabilities of a `MarkovChain`, with transitions to similar items
+        of a table. For factors, the strength and the weight with the best `select_by` of the held-out items are taken.
+        For sequences, weights, order and strength have the greatest likelihood of these items; of the weights and
+        multiples of them, those with the best `select_by` are taken. They are no part of the vectors: False for an index of nearest neighbors that gives the
         same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       seed: Seed of the factors, batches and held-out items, >= 0.
