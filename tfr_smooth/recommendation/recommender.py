@@ -45,12 +45,11 @@ class Recommender(Estimator):
       softmax_batch_size: Users per batch in the first stage, >= 1; for sequences, rows of `history_length` positions,
         each of which contains the sequences of one or several users. None: 256, or 5 for sequences.
       batch_size: The same in the second stage. None: 64, or 5 for sequences.
-      negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
-        offsets correct the softmax loss only; other losses take the candidates as the catalog. The first stage of
-        factors takes the whole catalog where the candidates would be 40% of it, as that is faster.
+      negatives: Number of sampled items per batch of the first stage, >= 1; see `candidate_batches`. None trains on the
+        whole catalog, as factors do where the candidates would be 40% of it, because that is faster.
       hard_negatives: In the second stage, the loss is over each user's items, this number of other items, >= 1, those
-        with the best scores in the step, and the item with the lowest score. All items are scored, so `negatives` is
-        then for the first stage only. None: all items, or 100 for sequences.
+        with the best scores in the step, and the item with the lowest score; with as many as there are items, over the
+        whole catalog. None: 300, or 100 for sequences.
       select_by: The validation measure that selects the epoch of each stage, one of trec_eval's as for
         `evaluation.trec_eval`, of at most 5,000 users; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which a stage stops. None never stops early.
@@ -67,9 +66,9 @@ class Recommender(Estimator):
       baselines: Whether the scores have further summands, from counts: the scores of `EASE` for the 10,000 most
         frequent items and, of sequences, the log-probabilities of a `MarkovChain`, with transitions to similar items
         of a table. For factors, the strength and the weight with the best `select_by` of the held-out items are taken.
-        For sequences, weights, order and strength have the greatest likelihood of these items; of the weights and
-        multiples of them, those with the best `select_by` are taken. They are no part of the vectors: False for an index of nearest neighbors that gives the
-        same items.
+        For sequences, weights, order, strength and the weight of the similarities have the greatest likelihood of these
+        items; of the weights and multiples of them, those with the best `select_by` are taken. The summands are no part
+        of the vectors: False for an index of nearest neighbors that gives the same items.
       dropout: Dropout rate of the sequences in training, in [0, 1).
       seed: Seed of the factors, batches and held-out items, >= 0.
       verbose: Whether `fit` prints its progress.
@@ -84,9 +83,10 @@ class Recommender(Estimator):
     Raises:
       ValueError: If an argument is invalid.
 
-    Time per epoch: that of the loss for lists of the length of the catalog, one per user, or with sequences one per
-    event, besides O(history_length) per event. Memory: batch_size times items, besides the factors; with sequences,
-    scores exist for a part of the events at a time, about 100 MB.
+    Time per epoch: that of the scores of the catalog for each user, or with sequences each event, besides the loss for
+    these lists, in the second stage of the chosen items, and O(history_length) per event of sequences. Memory:
+    batch_size times items, besides the factors; with sequences, scores exist for a part of the events at a time, about
+    100 MB.
 
     Example:
       >>> import numpy as np

@@ -34,7 +34,7 @@ from tfr_smooth.training.validation import selecting
 
 # Hyperparameters of the default loss: chosen on a tenth of the training items of MovieLens-1M.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-_LEAST = {"dim": 1, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1, "history_length": 1}
+_LEAST = {"dim": 1, "softmax_epochs": 0, "epochs": 1, "softmax_batch_size": 1, "history_length": 1, "hard_negatives": 1}
 # The part of the catalog that candidates may be: an item costs twice as much among them as in a compiled step of all.
 _MOST_CANDIDATES = 0.4
 # Users from which a step changes only those of its batch. With fewer, dense steps cost little and are better: NDCG@20
@@ -97,8 +97,7 @@ class RecommenderTraining:
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
         check_shared(params)
-        for name in ("negatives", "hard_negatives"):
-            _arguments.integer_or_none(name, params[name], least=1)
+        _arguments.integer_or_none("negatives", params["negatives"], least=1)
         for name in ("temperature", "softmax_learning_rate"):
             _arguments.real(name, params[name], above=0.0)
         _arguments.real("dropout", params["dropout"], least=0.0, below=1.0)
@@ -241,12 +240,12 @@ class RecommenderTraining:
 
     def _negatives(self, train: Interactions, prefix: str) -> int | None:
         """Returns the number of sampled items, or None for the whole catalog."""
-        return None if self._params["hard_negatives"] is not None and not prefix else self._params["negatives"]
+        return self._params["negatives"] if prefix else None
 
     def _batches(self, model: CatalogModel, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
         """Compiles the model, and returns what `_dataset` does."""
         p, negatives = self._params, self._negatives(train, prefix)
-        if p["hard_negatives"] is not None and not prefix:
+        if not prefix:
             loss = BestItemsLoss(loss, p["hard_negatives"])
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA,
@@ -269,7 +268,7 @@ class FactorsTraining(RecommenderTraining):
     """The training of users who have factors; the defaults were chosen as those of the loss."""
 
     defaults = {"dim": 256, "temperature": 0.2, "softmax_learning_rate": 0.01, "softmax_batch_size": 256}
-    defaults |= {"batch_size": 64}
+    defaults |= {"batch_size": 64, "hard_negatives": 300}
     default_loss = "smoothi_ndcg"
     held_out_by = "random"
 
@@ -284,9 +283,8 @@ class FactorsTraining(RecommenderTraining):
         return CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
 
     def _negatives(self, train: Interactions, prefix: str) -> int | None:
-        negatives = super()._negatives(train, prefix)
-        if negatives is None or not prefix:
-            return negatives
+        if (negatives := super()._negatives(train, prefix)) is None:
+            return None
         candidates = expected_candidates(train, negatives, self._params["softmax_batch_size"])
         return negatives if candidates < _MOST_CANDIDATES * train.num_items else None
 
@@ -299,10 +297,7 @@ class FactorsTraining(RecommenderTraining):
                 return user_batches(train, **options).map(
                     lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
                 )
-            dataset = candidate_batches(train, negatives=negatives, **options)
-            # Offsets are for sums over items, not for their ranks.
-            without_offsets = lambda inputs, labels: ({**inputs, "offsets": tf.zeros_like(labels)}, labels)  # noqa: E731
-            return dataset if prefix else dataset.map(without_offsets)
+            return candidate_batches(train, negatives=negatives, **options)
 
         return batches, -(-int((train.items_per_user > 0).sum()) // own["batch_size"])
 
