@@ -176,6 +176,7 @@ class RecommenderTraining:
             if watched is not None and watched.best_epoch is not None:
                 best_epochs.append(watched.best_epoch)
                 best_epoch = len(history.get("loss", [])) + watched.best_epoch
+                watched.best_weights = None  # The model has them. They may take gigabytes.
             for name, values in logs.items():
                 history.setdefault(name, []).extend(values)
         return Trained(model.renewed(), history, best_epochs, best_epoch)
