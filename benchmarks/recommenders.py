@@ -90,18 +90,16 @@ def _recommender(**settings: Any) -> recommendation.Recommender:
 # The best temperature on the held-out items of MovieLens-100K is in the middle.
 _TEMPERATURES = [0.25, 0.3, 0.35]
 _SOFTMAX_GRID = {"temperature": _TEMPERATURES, "softmax_learning_rate": _RATES}
-# Losses that are quadratic in the catalog see the best scored items.
-_QUADRATIC: dict[str, list[Any]] = {"hard_negatives": [300]}
 # For methods that train all epochs with their loss, and after a softmax loss.
 _LOSSES = {
     "SmoothI-NDCG@50": (loss("smoothi_ndcg", topn=50, delta=0.01), {"loss_alpha": [1.0, 3.0, 10.0]}),
     # In the authors' searches, for cosines that are not divided by a temperature: 0.5 to 3, and the temperature of
     # softmax.
     "SL@20": (loss("softmax_at_k", topn=20), {"loss_weight_temperature": [5.0, 11.25, 15.0]}),
-    "PSL": (loss("psl"), {"loss_activation": ["tanh", "atan", "relu"]} | _QUADRATIC),
-    "all pairs (BPR)": (loss("pairwise_logistic"), {"loss_temperature": [0.3, 1.0, 3.0]} | _QUADRATIC),
-    "LambdaLoss": (loss("lambda_loss"), {"loss_sigma": [0.3, 1.0, 3.0]} | _QUADRATIC),
-    "ApproxNDCG": (loss("approx_ndcg"), {"loss_alpha": [1.0, 3.0, 10.0]} | _QUADRATIC),
+    "PSL": (loss("psl"), {"loss_activation": ["tanh", "atan", "relu"]}),
+    "all pairs (BPR)": (loss("pairwise_logistic"), {"loss_temperature": [0.3, 1.0, 3.0]}),
+    "LambdaLoss": (loss("lambda_loss"), {"loss_sigma": [0.3, 1.0, 3.0]}),
+    "ApproxNDCG": (loss("approx_ndcg"), {"loss_alpha": [1.0, 3.0, 10.0]}),
 }
 METHODS = {
     "softmax": Method(softmax, _SOFTMAX_GRID),
