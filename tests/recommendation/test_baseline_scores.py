@@ -142,7 +142,8 @@ def test_factors_have_the_strength_and_the_weight_of_ease_with_the_best_quality(
         expected = scores + wanted["weights_of"][0] * regression
         quality = lambda found, expected=expected: -np.square(found(users) - expected).sum()  # noqa: E731
         network = lambda users: scores[users]  # noqa: E731
-        found = baseline_scores.selected(baseline_scores.OF_FACTORS, network, counts, train, quality)
+        before = {**baseline_scores.OF_FACTORS, "weights_of": [0.0]}  # of a model to continue from
+        found = baseline_scores.selected(before, network, counts, train, quality)
         assert found["weights_of"] == wanted["weights_of"]
         assert found["strength"] == wanted["strength"] or not wanted["weights_of"][0]
 

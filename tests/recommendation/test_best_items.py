@@ -27,9 +27,10 @@ def a_batch(items=60):
 @quick_or_slow(LOSSES, quick=["smoothi_ndcg"])
 def test_it_is_the_loss_of_the_chosen_list_or_of_all_items(name):
     labels, scores = a_batch()
-    whole = value_and_gradient(BestItemsLoss(LOSSES[name], 60), labels, scores)
-    for found, expected in zip(whole, value_and_gradient(LOSSES[name], labels, scores), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    for number in (60, 2**63):
+        whole = value_and_gradient(BestItemsLoss(LOSSES[name], number), labels, scores)
+        for found, expected in zip(whole, value_and_gradient(LOSSES[name], labels, scores), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     value, gradient = value_and_gradient(BestItemsLoss(LOSSES[name], 7), labels, scores)
     for row, worst in enumerate(scores.argmin(axis=1)):
         others = [item for item in np.argsort(-scores[row]) if labels[row, item] == 0.0 and item != worst]

@@ -12,6 +12,7 @@ from tests.helpers import assert_error
 from tests.recommendation.groups import GROUPS, in_time, likes
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import tables
+from tfr_smooth.recommendation.fit_data import FitData
 
 OPTIONS = {"dim": 16, "validation_fraction": 0.3, "softmax_epochs": 20, "softmax_batch_size": 4}
 OPTIONS |= {"loss": None, "verbose": False, "refit": False}
@@ -154,16 +155,21 @@ def test_errors_name_the_argument(cold):
 
 def test_rows_are_similar_by_their_terms(monkeypatch):
     monkeypatch.setattr(tables, "_SIMILAR", 2)
-    monkeypatch.setattr(tables, "_MOST_ROWS", 3)
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 2)
-    frame = pd.DataFrame({"item": range(6), "price": np.arange(6.0), "brand": ["a", "b", "a", None, "c", "c"]})
+    monkeypatch.setattr(tables, "_PAIRS_AT_ONCE", 12)
+    frame = pd.DataFrame({"item": range(6), "price": np.arange(6.0), "brand": ["a", None, "a", None, "c", "c"]})
     frame["tags"] = ["new|red", "red", "new|red|big", "new|new", "big|new", ""]
-    frame["title"] = ["red car", "Red cars", "a car", "", "train", "a train"]
+    frame["title"] = ["red car", "Red cars", "a car", "", "train", "the a train"]
     kinds = {"brand": "category", "tags": "set:|", "title": "text"}
-    order, table = tables.read_table("items", frame[::-1], "item", np.arange(6), kinds, None)
-    # "new" is in more than three rows; "cars", "b" and "red" of the titles tell rows apart.
-    terms = [{"brand a", "red", "title red", "car"}, {"brand b", "red", "title red", "cars"}]
-    terms += [{"brand a", "red", "big", "a", "car"}, set(), {"brand c", "big", "train"}, {"brand c", "a", "train"}]
+    order, table = tables.read_table("items", frame[::-1], "item", np.arange(6), kinds, None, has_terms=True)
+    terms = [{"brand a", "red", "title red", "car"}, {"red", "title red", "cars"}]
+    terms += [
+        {"brand a", "red", "big", "a", "car"},
+        set(),
+        {"brand c", "big", "train"},
+        {"brand c", "the", "a", "train"},
+    ]
+    pairs = sum(sum(each in own for own in terms) ** 2 for each in set().union(*terms))
+    monkeypatch.setattr(tables, "_MOST_PAIRS", pairs + 4**2 - 1)  # So "new" does not count, which four rows have.
     names = sorted(set().union(*terms))
     vectors = np.array([[each in own for each in names] for own in terms], float)
     vectors *= np.log(6 / vectors.sum(axis=0))
@@ -174,7 +180,8 @@ def test_rows_are_similar_by_their_terms(monkeypatch):
     expected /= np.maximum(expected.sum(axis=1, keepdims=True), 1e-9)
     np.testing.assert_array_equal(order, np.arange(6))
     np.testing.assert_allclose(tables.similarities(table.terms).toarray(), expected, atol=1e-12)
-    _, numbers = tables.read_table("items", frame[["item", "price"]], "item", np.arange(6), {}, None)
+    content = "item", np.arange(6), {}, None
+    _, numbers = tables.read_table("items", frame[["item", "price"]], *content, has_terms=True)
     assert tables.similarities(numbers.terms).nnz == 0
 
 
@@ -188,3 +195,16 @@ def test_similar_items_follow_in_sequences():
     top = recommender.fit(in_time(pairs, 24), items=table).recommend(histories=[[item] for item in range(24)], topn=5)
     assert (colors[top.items] == colors[:, np.newaxis]).all()
     assert recommender.model_.baselines.similarity == 1.0
+
+
+def test_rare_values_are_part_of_what_identifies_the_data():
+    """They have the same code among the features, but not the same similarities."""
+    params = {"kinds": {"brand": "id"}, "validation_fraction": 0.5, "seed": 0}
+    brands, digests = [f"brand {place // 2}" for place in range(24)], []
+    for rows in (brands, brands, brands[1:] + brands[:1]):
+        data = FitData(params, "time", in_time([[item, (item + 1) % 24] for item in range(24)], 24), None, None)
+        data.read_tables((None, "user"), (pd.DataFrame({"item": range(24), "brand": rows}), "item"))
+        data.number()
+        data.hold_out()
+        digests.append(data.digest)
+    assert digests[0] == digests[1] != digests[2]

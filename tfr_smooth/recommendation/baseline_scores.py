@@ -50,7 +50,7 @@ class BaselineScores(_serialization.ConfiguredLayer, tf.keras.layers.Layer):
 
     Args:
       num_items: Number of items of the catalog, >= 1.
-      num_transitions: Number of pairs of an item and one that followed it, >= 0.
+      num_transitions: Number of pairs of an item and one that followed it or is similar, >= 0.
       num_neighbors: Number of weights of EASE, >= 0.
       order: As for `MarkovChain`; 0 for no chain, and then $w_2$ is the only weight.
       decay: As for `MarkovChain`.
@@ -272,7 +272,8 @@ def selected(
 
     factors: Any = itertools.product(_CHAIN_FACTORS, _EASE_FACTORS)
     if not settings["order"]:
-        strengths = [{**settings, "strength": strength} for strength in _FACTOR_STRENGTHS]
+        # Also after a model whose weight is 0.
+        strengths = [{**OF_FACTORS, "strength": strength} for strength in _FACTOR_STRENGTHS]
         settings = max(strengths, key=lambda found: quality_of(found, _FEWER_ITEMS))
         factors = _FACTOR_WEIGHTS
     tried = [{**settings, "weights_of": np.multiply(settings["weights_of"], each).tolist()} for each in factors]

@@ -115,7 +115,7 @@ class BestItemsLoss(_OfLoss):
 
     def __init__(self, loss: RankingLoss, hard_negatives: int) -> None:
         super().__init__(loss)
-        self.hard_negatives = hard_negatives
+        self.hard_negatives = min(hard_negatives, 2**30)  # of int32
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch]."""

@@ -14,6 +14,7 @@ import numpy as np
 from tfr_smooth import _arguments
 from tfr_smooth._estimator import digest
 from tfr_smooth.data.reading.ids import ids_after, indices_of
+from tfr_smooth.recommendation.baselines import of_rows
 from tfr_smooth.recommendation.factors import CatalogModel
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.tables import Table, read_table, similarities
@@ -127,7 +128,9 @@ class FitData:
         self.tables: dict[str, Table] = {}
         for what, (table, name) in {"users": users, "items": items}.items():
             if table is not None:
-                ids[what], self.tables[what] = read_table(what, table, name, ids[what], kinds, columns.get(what))
+                given = ids[what], kinds, columns.get(what)
+                has_terms = what == "items" and self._by == "time"
+                ids[what], self.tables[what] = read_table(what, table, name, *given, has_terms=has_terms)
             elif what in columns:
                 raise ValueError(f"`{what}` must be a table as in the first `fit`, got None.")
         names = [column.name for table in self.tables.values() for column in table.columns]
@@ -164,7 +167,10 @@ class FitData:
     @functools.cached_property
     def similar(self) -> Any:
         """The similarities of items by their table, for sequences, or None."""
-        return similarities(self.tables["items"].terms) if self._by == "time" and "items" in self.tables else None
+        if "items" not in self.tables or self.tables["items"].terms is None:
+            return None
+        found = similarities(self.tables["items"].terms)
+        return found if found.nnz else None
 
     @functools.cached_property
     def digest(self) -> str:
@@ -172,5 +178,6 @@ class FitData:
         content = [
             each for part in (self.train, self.validation) if part is not None for each in part.arrays().values()
         ]
-        content += [table.values for table in self.tables.values()]
+        for table in self.tables.values():
+            content += [table.values, *([] if table.terms is None else of_rows(table.terms))]
         return digest(content + ([] if self.start is None else self.start[0].get_weights()))

@@ -28,8 +28,9 @@ class Recommender(Estimator):
 
     Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
     predicted from those before it, as the relevant document of such a list. Training starts with a softmax loss and
-    continues with `loss`, for factors by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch on
-    held-out items, by default by NDCG@20. Then both stages are repeated for these numbers of epochs with all items.
+    continues with `loss` over the best scored items, for factors by default 1 - NDCG@50 of SmoothI. Each stage ends
+    with its best epoch on held-out items, by default by NDCG@20. Then both stages are repeated for these numbers of
+    epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
@@ -83,10 +84,9 @@ class Recommender(Estimator):
     Raises:
       ValueError: If an argument is invalid.
 
-    Time per epoch: that of the scores of the catalog for each user, or with sequences each event, besides the loss for
-    these lists, in the second stage of the chosen items, and O(history_length) per event of sequences. Memory:
-    batch_size times items, besides the factors; with sequences, scores exist for a part of the events at a time, about
-    100 MB.
+    Time per epoch: O(items * dim) per user, or with sequences per event, and that of the loss for a list of the items
+    that it sees; of sequences, also O(history_length) per event. Memory: batch_size times items, besides the factors;
+    with sequences, scores exist for a part of the events at a time, about 100 MB.
 
     Example:
       >>> import numpy as np
@@ -164,7 +164,8 @@ class Recommender(Estimator):
           items: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
             per item, whose columns may be numbers with missing values, categories, booleans, dates, ids, sets, texts
             and vectors. Items without interactions, which may be only in the table, have the output of an encoder of
-            the columns, which learns the directions of the vectors of the other items. None: no table.
+            the columns, which learns the directions of the vectors of the other items. In sequences, known items also
+            have transitions to similar ones; see `baselines`. None: no table.
           users: The same for users.
           item_id: The column of `items` with the ids.
           user_id: The column of `users` with the ids.

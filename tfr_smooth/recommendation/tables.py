@@ -16,6 +16,7 @@ from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.ids import checked_ids, ids_after, indices_of
 from tfr_smooth.data.reading.sources import of_files
 from tfr_smooth.models.encoded_scorer import EncodedScorer
+from tfr_smooth.recommendation.catalog_order import blocks
 from tfr_smooth.recommendation.interactions import sparse
 
 # The size of the vectors of codes; and of the training of an encoder, the least epochs and steps, the rows of a batch
@@ -23,9 +24,9 @@ from tfr_smooth.recommendation.interactions import sparse
 _EMBEDDING_DIM = 16
 _EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
 _ROWS_AT_ONCE, _STEPS_PER_CALL = 2**12, 50
-# How many rows are similar to each, chosen on held-out items of Toys and Games; and the most rows with a term that
-# counts, which bounds time and is not worse there.
-_SIMILAR, _MOST_ROWS = 100, 1000
+# How many rows are similar to each, chosen on held-out items of Toys and Games. And the most pairs of rows with a
+# common term, which bounds time; and of those at once, which bounds memory. Not tuned.
+_SIMILAR, _MOST_PAIRS, _PAIRS_AT_ONCE = 100, 2**30, 2**26
 
 
 class Table(NamedTuple):
@@ -34,7 +35,8 @@ class Table(NamedTuple):
     Attributes:
       columns: The columns.
       values: float32 [rows, features], as from `columns.TableFeatures`.
-      terms: Which categories, ids, members of sets and words each row has: ones in a sparse array [rows, terms].
+      terms: Which categories, ids, members of sets and words each row has: ones in a sparse array [rows, terms]. None:
+        not needed.
     """
 
     columns: list[Column]
@@ -43,7 +45,13 @@ class Table(NamedTuple):
 
 
 def read_table(
-    what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[Column] | None
+    what: str,
+    table: Any,
+    name: str,
+    ids: np.ndarray,
+    kinds: Mapping[str, str],
+    columns: Sequence[Column] | None,
+    has_terms: bool,
 ) -> tuple[np.ndarray, Table]:
     """Returns the ids of a table, the known ones first, and its features in their order.
 
@@ -54,6 +62,7 @@ def read_table(
       ids: The ids that the table must have. Further ones come after them.
       kinds: The kinds of columns that are not to be inferred.
       columns: The columns, if they are known; otherwise, they are inferred.
+      has_terms: Whether the terms are needed.
     """
     types = types_of_kinds(kinds) if columns is None else {column.name: column.reads for column in columns}
     found = checks.as_arrow(of_files(table, types), what)
@@ -70,32 +79,39 @@ def read_table(
         given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)
     arrays = column_arrays(found, columns)
-    return order, Table(list(columns), TableFeatures(columns)(arrays).numpy(), _terms(columns, arrays))
+    terms = _terms(columns, arrays) if has_terms else None
+    return order, Table(list(columns), TableFeatures(columns)(arrays).numpy(), terms)
 
 
 def similarities(terms: Any) -> Any:
     r"""Returns how similar rows are by their terms: a sparse array [rows, rows], >= 0, whose rows have the sum 1, or 0.
 
-    A row has the cosines of its vector with those of the 100 most similar other rows, divided by their sum. The vector
-    has $\ln(n / n_t)$ for each term of the row that $n_t \le 1000$ of all n rows have.
+    A row has the cosines of its vector with those of the 100 most similar other rows, random ones of equally similar
+    ones, divided by their sum. The vector has $\ln(n / n_t)$ for each term of the row that $n_t$ of all n rows have.
+    The most common terms do not count if more than $2^{30}$ pairs of rows have a common term.
 
     Args:
       terms: As of a `Table`.
 
-    Time O(rows * terms per row * 1000) at most.
+    Time and memory O(pairs of rows with a common term), of which 800 MB exist at a time at most.
     """
     rows_of_term = np.bincount(terms.indices, minlength=terms.shape[1])
-    weights = np.log(terms.shape[0] / np.maximum(rows_of_term, 1)) * (rows_of_term <= _MOST_ROWS)
-    vectors, blocks = _scaled(terms * weights, 2), []
-    for start in range(0, terms.shape[0], _ROWS_AT_ONCE):
-        block = vectors[start : start + _ROWS_AT_ONCE] @ vectors.T
+    order = np.argsort(rows_of_term, kind="stable")
+    weights = np.log(terms.shape[0] / np.maximum(rows_of_term, 1))
+    weights[order[np.cumsum(rows_of_term[order] ** 2.0) > _MOST_PAIRS]] = 0.0
+    vectors, random, found = _scaled(terms * weights, 2), np.random.default_rng(0), []
+    transposed = vectors.T.tocsr()
+    for rows in blocks(terms.shape[0], terms.shape[0], _PAIRS_AT_ONCE):
+        block = vectors[rows] @ transposed
         starts, is_best = block.indptr, np.zeros(block.nnz)
-        block.data[block.indices == start + np.repeat(np.arange(len(starts) - 1), np.diff(starts))] = 0.0
-        best = [begin + np.argsort(-block.data[begin:end])[:_SIMILAR] for begin, end in itertools.pairwise(starts)]
-        is_best[np.concatenate(best)] = 1.0
+        block.data[block.indices == rows.start + np.repeat(np.arange(len(starts) - 1), np.diff(starts))] = 0.0
+        keys = -block.data * random.uniform(1.0 - 1e-9, 1.0, block.nnz)
+        for begin, end in itertools.pairwise(starts):
+            kth = min(_SIMILAR, end - begin) - 1
+            is_best[begin + np.argpartition(keys[begin:end], kth)[: kth + 1] if kth >= 0 else []] = 1.0
         block.data *= is_best
-        blocks.append(_scaled(block, 1))
-    return sparse.vstack(blocks, format="csr")
+        found.append(_scaled(block, 1))
+    return sparse.vstack(found, format="csr")
 
 
 def _terms(columns: Sequence[Column], arrays: Mapping[str, np.ndarray]) -> Any:
@@ -106,11 +122,12 @@ def _terms(columns: Sequence[Column], arrays: Mapping[str, np.ndarray]) -> Any:
         if column.has_terms:
             values = column.prepare(tf.constant(arrays[column.name]))
             terms = tf.gather(values.parts, values.places)
-            codes = tf.unique(terms.values).idx.numpy()
-            content = np.ones(len(codes)), codes, terms.row_splits.numpy()
-            parts.append(sparse.csr_array(content, shape=(count, 1 + codes.max(initial=0))))
-            parts[-1].sum_duplicates()
-    matrix = sparse.hstack(parts, format="csr")
+            names, codes = (each.numpy() for each in tf.unique(terms.values))
+            content = (names != b"")[codes], codes, terms.row_splits.numpy()
+            parts.append(sparse.csr_array(content, shape=(count, len(names))))
+    matrix = sparse.hstack(parts, format="csr", dtype=np.float64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
     matrix.data[:] = 1.0
     return matrix
 
