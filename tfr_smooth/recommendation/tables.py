@@ -26,7 +26,7 @@ _EPOCHS, _STEPS, _ROWS, _RATE = 10, 1500, 64, 0.001
 _ROWS_AT_ONCE, _STEPS_PER_CALL = 2**12, 50
 # How many rows are similar to each, chosen on held-out items of Toys and Games. And the most pairs of rows with a
 # common term, which bounds time; and of those at once, which bounds memory. Not tuned.
-_SIMILAR, _MOST_PAIRS, _PAIRS_AT_ONCE = 100, 2**30, 2**26
+_SIMILAR, _MOST_PAIRS, _PAIRS_AT_ONCE = 100, 2**30, 2**24
 
 
 class Table(NamedTuple):
@@ -136,7 +136,7 @@ def _scaled(matrix: Any, power: int) -> Any:
     """Returns the rows of a sparse matrix without zeros, divided by their norm of this power."""
     matrix = sparse.csr_array(matrix)
     matrix.eliminate_zeros()
-    norms = np.maximum((matrix**power).sum(axis=1), np.finfo(np.float64).tiny) ** (1 / power)
+    norms = np.maximum(matrix.power(power).sum(axis=1), np.finfo(np.float64).tiny) ** (1 / power)
     return sparse.diags_array(1.0 / norms) @ matrix
 
 
