@@ -160,7 +160,7 @@ def test_rows_are_similar_by_their_terms(monkeypatch):
     frame["tags"] = ["new|red", "red", "new|red|big", "new|new", "big|new", ""]
     frame["title"] = ["red car", "Red cars", "a car", "", "train", "the a train"]
     kinds = {"brand": "category", "tags": "set:|", "title": "text"}
-    order, table = tables.read_table("items", frame[::-1], "item", np.arange(6), kinds, None, has_terms=True)
+    order, table = tables.read_table("items", frame[::-1], "item", np.arange(6), kinds, None)
     terms = [{"brand a", "red", "title red", "car"}, {"red", "title red", "cars"}]
     terms += [
         {"brand a", "red", "big", "a", "car"},
@@ -179,10 +179,9 @@ def test_rows_are_similar_by_their_terms(monkeypatch):
         row[np.argsort(-row)[2:]] = 0.0
     expected /= np.maximum(expected.sum(axis=1, keepdims=True), 1e-9)
     np.testing.assert_array_equal(order, np.arange(6))
-    np.testing.assert_allclose(tables.similarities(table.terms).toarray(), expected, atol=1e-12)
-    content = "item", np.arange(6), {}, None
-    _, numbers = tables.read_table("items", frame[["item", "price"]], *content, has_terms=True)
-    assert tables.similarities(numbers.terms).nnz == 0
+    np.testing.assert_allclose(tables.similarities(table.terms()).toarray(), expected, atol=1e-12)
+    _, numbers = tables.read_table("items", frame[["item", "price"]], "item", np.arange(6), {}, None)
+    assert tables.similarities(numbers.terms()).nnz == 0
 
 
 def test_similar_items_follow_in_sequences():

@@ -239,8 +239,7 @@ def learned(
 
     best = min((fit({**start, **chain}) for chain in _CHAINS), key=lambda found: found[0])[1]
     if counts.similar is not None:
-        tried = (fit({**best, "similarity": similarity}) for similarity in _SIMILARITIES)
-        best = min(tried, key=lambda found: found[0])[1]
+        best = min((fit({**best, "similarity": each}) for each in _SIMILARITIES), key=lambda found: found[0])[1]
     strengths = [fit({**best, "strength": strength}, _FEWER_ITEMS) for strength in _STRENGTHS]
     if (strength := min(strengths, key=lambda found: found[0])[1]["strength"]) != best["strength"]:
         best = fit({**best, "strength": strength})[1]

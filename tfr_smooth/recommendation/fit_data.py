@@ -128,9 +128,7 @@ class FitData:
         self.tables: dict[str, Table] = {}
         for what, (table, name) in {"users": users, "items": items}.items():
             if table is not None:
-                given = ids[what], kinds, columns.get(what)
-                has_terms = what == "items" and self._by == "time"
-                ids[what], self.tables[what] = read_table(what, table, name, *given, has_terms=has_terms)
+                ids[what], self.tables[what] = read_table(what, table, name, ids[what], kinds, columns.get(what))
             elif what in columns:
                 raise ValueError(f"`{what}` must be a table as in the first `fit`, got None.")
         names = [column.name for table in self.tables.values() for column in table.columns]
@@ -165,12 +163,14 @@ class FitData:
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
 
     @functools.cached_property
+    def _terms(self) -> Any:
+        """The terms of items for sequences, or None."""
+        return self.tables["items"].terms() if self._by == "time" and "items" in self.tables else None
+
+    @functools.cached_property
     def similar(self) -> Any:
-        """The similarities of items by their table, for sequences, or None."""
-        if "items" not in self.tables or self.tables["items"].terms is None:
-            return None
-        found = similarities(self.tables["items"].terms)
-        return found if found.nnz else None
+        """The similarities of items by their terms, or None."""
+        return similarities(self._terms) if self._terms is not None and self._terms.nnz else None
 
     @functools.cached_property
     def digest(self) -> str:
@@ -178,6 +178,6 @@ class FitData:
         content = [
             each for part in (self.train, self.validation) if part is not None for each in part.arrays().values()
         ]
-        for table in self.tables.values():
-            content += [table.values, *([] if table.terms is None else of_rows(table.terms))]
+        content += [table.values for table in self.tables.values()]
+        content += [] if self._terms is None else of_rows(self._terms)
         return digest(content + ([] if self.start is None else self.start[0].get_weights()))

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, _keras, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
 from tfr_smooth.recommendation import baseline_scores
-from tfr_smooth.recommendation.baseline_scores import BaselineScores
+from tfr_smooth.recommendation.baseline_scores import ITEMS, BaselineScores, Counts
 from tfr_smooth.recommendation.batches import (
     SequenceBatches,
     candidate_batches,
@@ -91,9 +91,7 @@ class RecommenderTraining:
         if params["loss"] == "auto":
             params["loss"] = self.default_loss
         self._params = params
-        self._counts = functools.cache(
-            lambda data, train: baseline_scores.Counts(train, self._length(train), data.similar)
-        )
+        self._counts = functools.cache(lambda data, train: Counts(train, self._length(train), data.similar))
         for name, least in _LEAST.items():
             _arguments.integer(name, params[name], least=least)
         check_shared(params)
@@ -199,15 +197,15 @@ class RecommenderTraining:
             settings = settings_before(data.start, self.settings)
             if data.validation is not None:
                 first.set_sequences(data.train)
-                counts, seed = self._counts(data, data.train), self._params["seed"]
-                of_train = first.catalog_scores, counts, data.train
+                of_train = first.catalog_scores, self._counts(data, data.train), data.train
                 if settings["order"]:
-                    settings = baseline_scores.learned(settings, *of_train, data.validation, seed=seed)
+                    settings = baseline_scores.learned(settings, *of_train, data.validation, seed=self._params["seed"])
                 if (measure := self._params["select_by"]) != "last":
-                    held_out = {"train": data.train, "validation": _sample(data.validation, seed)}
+                    held_out = {"train": data.train, "validation": _sample(data.validation, self._params["seed"])}
                     quality = functools.partial(_quality, measure=measure, **held_out)
                     settings = baseline_scores.selected(settings, *of_train, quality)
-            trained = self._with(trained, self._baselines(data, data.learned, settings, has_vectors), data)
+            num_new = int((data.learned.users_per_item == 0).sum()) if has_vectors else 0
+            trained = self._with(trained, self._baselines(data, data.learned, settings, num_new), data)
         trained.set_sequences(data.whole)
         return trained
 
@@ -219,13 +217,9 @@ class RecommenderTraining:
         """Returns a new model with baselines."""
         return model.renewed(baselines)
 
-    def _baselines(
-        self, data: FitData, train: Interactions, settings: Mapping[str, Any], has_vectors: bool = False
-    ) -> BaselineScores:
-        """Returns the baselines of interactions; `has_vectors` says whether new items will have vectors."""
-        num_new = int((train.users_per_item == 0).sum()) if has_vectors else 0
-        max_items = baseline_scores.ITEMS if settings["weights_of"][-1] else 0
-        return self._counts(data, train).layer(settings, num_new, max_items)
+    def _baselines(self, data: FitData, train: Interactions, settings: Any, num_new: int = 0) -> BaselineScores:
+        """Returns the baselines of interactions, of which so many items are new and will have vectors."""
+        return self._counts(data, train).layer(settings, num_new, ITEMS if settings["weights_of"][-1] else 0)
 
     def _model(self, data: FitData, train: Interactions, is_validated: bool) -> CatalogModel:
         """Returns a new model."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,23 +36,16 @@ class Table(NamedTuple):
     Attributes:
       columns: The columns.
       values: float32 [rows, features], as from `columns.TableFeatures`.
-      terms: Which categories, ids, members of sets and words each row has: ones in a sparse array [rows, terms]. None:
-        not needed.
+      terms: Returns the categories, ids, members of sets and words of rows: ones in a sparse array [rows, terms].
     """
 
     columns: list[Column]
     values: np.ndarray
-    terms: Any
+    terms: Callable[[], Any]
 
 
 def read_table(
-    what: str,
-    table: Any,
-    name: str,
-    ids: np.ndarray,
-    kinds: Mapping[str, str],
-    columns: Sequence[Column] | None,
-    has_terms: bool,
+    what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[Column] | None
 ) -> tuple[np.ndarray, Table]:
     """Returns the ids of a table, the known ones first, and its features in their order.
 
@@ -62,7 +56,6 @@ def read_table(
       ids: The ids that the table must have. Further ones come after them.
       kinds: The kinds of columns that are not to be inferred.
       columns: The columns, if they are known; otherwise, they are inferred.
-      has_terms: Whether the terms are needed.
     """
     types = types_of_kinds(kinds) if columns is None else {column.name: column.reads for column in columns}
     found = checks.as_arrow(of_files(table, types), what)
@@ -79,7 +72,7 @@ def read_table(
         given = {column: kind for column, kind in kinds.items() if column in found.column_names}
         columns = infer_columns(found, kinds=given)
     arrays = column_arrays(found, columns)
-    terms = _terms(columns, arrays) if has_terms else None
+    terms = functools.partial(_terms, columns, arrays)
     return order, Table(list(columns), TableFeatures(columns)(arrays).numpy(), terms)
 
 
@@ -91,7 +84,7 @@ def similarities(terms: Any) -> Any:
     The most common terms do not count if more than $2^{30}$ pairs of rows have a common term.
 
     Args:
-      terms: As of a `Table`.
+      terms: As the `terms` of a `Table` returns them.
 
     Time and memory O(pairs of rows with a common term), of which 800 MB exist at a time at most.
     """
@@ -115,7 +108,7 @@ def similarities(terms: Any) -> Any:
 
 
 def _terms(columns: Sequence[Column], arrays: Mapping[str, np.ndarray]) -> Any:
-    """Returns the terms of rows, as of a `Table`."""
+    """Returns the terms of rows for a `Table`."""
     count = len(next(iter(arrays.values())))
     parts = [sparse.csr_array((count, 1))]
     for column in columns:
