@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ _SIMILARITIES = 0.3, 1.0, 0.1, 0.0
 _LEAST = 0.05
 # EASE is of the most frequent items, as its time is cubic in their number, and each item has weights for the others of
 # the greatest ones only. On Toys and Games, with 11,924 items, all of them are not better.
-ITEMS, _NEIGHBORS = 10_000, 100
+_ITEMS, _NEIGHBORS = 10_000, 100
 # The items whose regression chooses the strength, in a thirtieth of the time.
 _FEWER_ITEMS = 3000
 # What multiplies the most likely weights, which are those of a probability and not of the first ranks.
@@ -168,10 +168,10 @@ class Counts:
         self._chain = functools.cache(lambda **options: MarkovChain(**options).fit(interactions))
         self._neighbors = functools.cache(lambda **options: EASE(**options).fit(interactions).neighbors(_NEIGHBORS))
 
-    def layer(self, settings: Mapping[str, Any], num_new: int = 0, max_items: int = ITEMS) -> BaselineScores:
-        """Returns a layer with settings like those of `learned`, and EASE of so many items, or 0 for none."""
+    def layer(self, settings: Mapping[str, Any], num_new: int = 0, max_items: int = _ITEMS) -> BaselineScores:
+        """Returns a layer with settings like those of `learned`, and EASE of so many items, unless its weight is 0."""
         neighbors = transitions = sparse.csr_array((self._num_items, self._num_items), dtype=np.float32)
-        if max_items:
+        if settings["weights_of"][-1]:
             neighbors = self._neighbors(strength=settings["strength"], max_items=min(max_items, self._num_items))
         smoothed = shares = np.zeros(self._num_items, np.float32)
         if settings["order"]:
@@ -218,9 +218,10 @@ def learned(
     relevant = relevant / relevant.sum(axis=1)[:, np.newaxis]
     expected = np.maximum([1.0, *start["weights_of"]], _LEAST)
 
-    def fit(settings: dict[str, Any], max_items: int = ITEMS) -> tuple[float, dict[str, Any]]:
+    def fit(settings: dict[str, Any], max_items: int = _ITEMS) -> tuple[float, dict[str, Any]]:
         """Returns the loss, and the settings with the weights, of which the first one is that of the network."""
-        parts = [scores, *counts.layer(settings, max_items=max_items).parts_of(train, users)]
+        layer = counts.layer({**settings, "weights_of": expected[1:].tolist()}, max_items=max_items)
+        parts = [scores, *layer.parts_of(train, users)]
         of_relevant = np.array([relevant.multiply(part).sum() for part in parts]) / len(users)
 
         def loss(scale: np.ndarray) -> tuple[float, np.ndarray]:
@@ -237,11 +238,14 @@ def learned(
         found = minimize(loss, np.ones(3), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 3)
         return found.fun, {**settings, "weights_of": found.x * expected}
 
-    best = min((fit({**start, **chain}) for chain in _CHAINS), key=lambda found: found[0])[1]
+    def likeliest(tried: Iterable[dict[str, Any]], max_items: int = _ITEMS) -> dict[str, Any]:
+        return min((fit(each, max_items) for each in tried), key=lambda found: found[0])[1]
+
+    best = likeliest({**start, **chain} for chain in _CHAINS)
     if counts.similar is not None:
-        best = min((fit({**best, "similarity": each}) for each in _SIMILARITIES), key=lambda found: found[0])[1]
-    strengths = [fit({**best, "strength": strength}, _FEWER_ITEMS) for strength in _STRENGTHS]
-    if (strength := min(strengths, key=lambda found: found[0])[1]["strength"]) != best["strength"]:
+        best = likeliest([{**best, "similarity": each} for each in _SIMILARITIES])
+    strengths = [{**best, "strength": strength} for strength in _STRENGTHS]
+    if (strength := likeliest(strengths, _FEWER_ITEMS)["strength"]) != best["strength"]:
         best = fit({**best, "strength": strength})[1]
     first, *others = best["weights_of"]
     return best | {"weights_of": [float(each / max(first, _LEAST)) for each in others]}
@@ -264,7 +268,7 @@ def selected(
       quality: A function from a function like `network` to the quality of its scores.
     """
 
-    def quality_of(found: Mapping[str, Any], max_items: int = ITEMS) -> float:
+    def quality_of(found: Mapping[str, Any], max_items: int = _ITEMS) -> float:
         layer, weights = counts.layer(found, max_items=max_items), found["weights_of"]
         parts_of = functools.partial(layer.parts_of, train)
         return quality(lambda users: network(users) + sum(map(np.multiply, weights, parts_of(users))))

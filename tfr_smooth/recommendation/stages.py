@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _compiled, _keras, losses, measures, training
 from tfr_smooth._estimator import check_shared, loss_of, settings_of
 from tfr_smooth.recommendation import baseline_scores
-from tfr_smooth.recommendation.baseline_scores import ITEMS, BaselineScores, Counts
+from tfr_smooth.recommendation.baseline_scores import BaselineScores, Counts
 from tfr_smooth.recommendation.batches import (
     SequenceBatches,
     candidate_batches,
@@ -205,7 +205,7 @@ class RecommenderTraining:
                     quality = functools.partial(_quality, measure=measure, **held_out)
                     settings = baseline_scores.selected(settings, *of_train, quality)
             num_new = int((data.learned.users_per_item == 0).sum()) if has_vectors else 0
-            trained = self._with(trained, self._baselines(data, data.learned, settings, num_new), data)
+            trained = self._with(trained, self._counts(data, data.learned).layer(settings, num_new), data)
         trained.set_sequences(data.whole)
         return trained
 
@@ -216,10 +216,6 @@ class RecommenderTraining:
     def _with(self, model: Any, baselines: BaselineScores, data: FitData) -> CatalogModel:
         """Returns a new model with baselines."""
         return model.renewed(baselines)
-
-    def _baselines(self, data: FitData, train: Interactions, settings: Any, num_new: int = 0) -> BaselineScores:
-        """Returns the baselines of interactions, of which so many items are new and will have vectors."""
-        return self._counts(data, train).layer(settings, num_new, ITEMS if settings["weights_of"][-1] else 0)
 
     def _model(self, data: FitData, train: Interactions, is_validated: bool) -> CatalogModel:
         """Returns a new model."""
@@ -233,13 +229,13 @@ class RecommenderTraining:
         """Returns the arguments that all batches have."""
         return {"batch_size": self._params[f"{prefix}batch_size"], "seed": self._params["seed"]}
 
-    def _negatives(self, train: Interactions, prefix: str) -> int | None:
-        """Returns the number of sampled items, or None for the whole catalog."""
-        return self._params["negatives"] if prefix else None
+    def _negatives(self, train: Interactions) -> int | None:
+        """Returns the number of sampled items of the first stage, or None for the whole catalog."""
+        return self._params["negatives"]
 
     def _batches(self, model: CatalogModel, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
         """Compiles the model, and returns what `_dataset` does."""
-        p, negatives = self._params, self._negatives(train, prefix)
+        p, negatives = self._params, self._negatives(train) if prefix else None
         if not prefix:
             loss = BestItemsLoss(loss, p["hard_negatives"])
         with model.distribute_strategy.scope():
@@ -277,11 +273,10 @@ class FactorsTraining(RecommenderTraining):
         options: dict[str, Any] = {name: p[name] for name in ("dim", *_OF_MODEL)}
         return CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
 
-    def _negatives(self, train: Interactions, prefix: str) -> int | None:
-        if (negatives := super()._negatives(train, prefix)) is None:
-            return None
-        candidates = expected_candidates(train, negatives, self._params["softmax_batch_size"])
-        return negatives if candidates < _MOST_CANDIDATES * train.num_items else None
+    def _negatives(self, train: Interactions) -> int | None:
+        negatives, size = self._params["negatives"], self._params["softmax_batch_size"]
+        is_slow = negatives and expected_candidates(train, negatives, size) >= _MOST_CANDIDATES * train.num_items
+        return None if is_slow else negatives
 
     def _dataset(self, train: Interactions, prefix: str, negatives: int | None, epochs: int) -> Any:
         own = self._of_batches(prefix)
@@ -328,7 +323,7 @@ class SequencesTraining(RecommenderTraining):
         sizes = {"size": p["dim"], "num_features": p["history_length"]}
         options["user_encoder"] = SequenceEncoder(**sizes, dropout=p["dropout"], seed=p["seed"])
         if p["baselines"] and is_validated:  # They are no part of the training.
-            options["baselines"] = self._baselines(data, train, settings_before(data.start, self.settings))
+            options["baselines"] = self._counts(data, train).layer(settings_before(data.start, self.settings))
         model = CatalogSequences(num_users=train.num_users, num_items=train.num_items, **options)
         model.set_sequences(train)
         return model
